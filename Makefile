@@ -1,0 +1,33 @@
+# Two commands that work on a machine with only Python and make:
+#   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
+#   make test    lint, types, tests
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types tests clean
+
+demo: $(VENV)/installed
+	$(BIN)/checkmate-tf demo
+
+test: lint types tests
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed
+	$(BIN)/mypy
+
+tests: $(VENV)/installed
+	$(BIN)/python -m pytest
+
+$(VENV)/installed: setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,demo]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,43 @@
+"""Train within a memory budget: optimal tensor rematerialization for TensorFlow 2.
+
+>>> import checkmate_tf
+>>> "rematerialize" in dir(checkmate_tf)
+True
+
+TensorFlow is imported when a name is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from checkmate_tf.decorator import rematerialize
+    from checkmate_tf.extraction import extract
+    from checkmate_tf.measure import measure_peak
+    from checkmate_tf.plan import Plan
+    from checkmate_tf.rewriting import rewrite
+
+_HOMES = {
+    "Plan": "plan",
+    "extract": "extraction",
+    "measure_peak": "measure",
+    "rematerialize": "decorator",
+    "rewrite": "rewriting",
+}
+
+__all__ = ["Plan", "extract", "measure_peak", "rematerialize", "rewrite"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'checkmate_tf' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"checkmate_tf.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,7 @@
+"""`python -m checkmate_tf` is `checkmate-tf`."""
+
+import sys
+
+from checkmate_tf.cli import main
+
+sys.exit(main())

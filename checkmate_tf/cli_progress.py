@@ -1,0 +1,59 @@
+"""Progress bars on stderr, for a person who watches; nothing where stderr is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from solvers import ComputationGraph
+from solvers import Progress as Report
+from solvers.comparison import Row, overhead
+
+
+@contextmanager
+def solver_progress(
+    graph: ComputationGraph, time_limit: float
+) -> Iterator[Callable[[Report], None]]:
+    """Shows time against the limit, and the overheads of the incumbent and of the bound."""
+    columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with _progress(*columns) as progress:
+        task = progress.add_task("", total=time_limit)
+
+        def show(report: Report) -> None:
+            best = _percent(overhead(graph, report.cost))
+            bound = _percent(overhead(graph, report.bound))
+            progress.update(
+                task,
+                completed=report.seconds,
+                description=f"overhead {best}, bound {bound} {report.phase}",
+            )
+
+        yield show
+
+
+@contextmanager
+def comparison_progress(count: int) -> Iterator[Callable[[Row], None]]:
+    """Shows how many of `count` runs have ended, and the last of them."""
+    columns = (
+        BarColumn(20),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with _progress(*columns) as progress:
+        task = progress.add_task("", total=count)
+        yield lambda row: progress.update(
+            task, advance=1, description=f"{row.solver} at {row.budget}: {row.status}"
+        )
+
+
+def _progress(*columns: BarColumn | TextColumn | TimeElapsedColumn) -> Progress:
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f} %"

@@ -1,0 +1,95 @@
+"""Create copies of a traced function's operations in another graph.
+
+A ConcreteFunction's graph can't be edited: its FunctionDef is already built, so an edit would
+never run. Its operations are therefore created again, from their types and attributes, on
+tensors of the graph that is being built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import handle_data_util
+
+_NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
+
+
+class Emitter:
+    """Copies operations of `source` into `target`, which must be the default graph.
+
+    Attributes:
+        source: the graph of the traced function.
+        target: the graph that is being built.
+    """
+
+    def __init__(self, source: Any, target: Any) -> None:
+        self.source = source
+        self.target = target
+        self._shared: dict[int, Any] = {}
+        self._import_functions()
+
+    def _import_functions(self) -> None:
+        # The bodies of While, If and calls are named by attributes and looked up in the graph.
+        for function in self.source._functions.values():
+            if not self.target._is_function(function.name):
+                self.target._add_function_recursive(function)
+
+    def provide(self, tensor: Any, value: Any) -> None:
+        """Let `value` stand for `tensor` of the source graph from now on."""
+        self._shared[id(tensor)] = value
+
+    def provided(self, tensor: Any) -> Any:
+        """What stands for `tensor`, or None."""
+        return self._shared.get(id(tensor))
+
+    def create(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()) -> Any:
+        """Create a copy of `operation` on `inputs`; it runs after `control_inputs`."""
+        attributes = {
+            name: value
+            for name, value in operation.node_def.attr.items()
+            if name not in _NOT_COPIED
+        }
+        with (
+            self.target.control_dependencies(None),
+            self.target.control_dependencies(list(control_inputs)),
+            tf.device(operation.device or None),
+        ):
+            return self.target.create_op(
+                operation.type,
+                inputs,
+                dtypes=[each.dtype for each in operation.outputs],
+                name=operation.name.rsplit("/", 1)[-1] if "/" in operation.name else operation.name,
+                attrs=attributes,
+            )
+
+    def source_tensor(self, tensor: Any, instance_of: Callable[[Any], Any]) -> Any:
+        """The copy of a tensor that takes no memory of its own: a source, made when first used."""
+        value = self.provided(tensor)
+        if value is None:
+            inputs = [instance_of(each) for each in tensor.op.inputs]
+            copy = self.create(tensor.op, inputs)
+            for original, made in zip(tensor.op.outputs, copy.outputs, strict=True):
+                self.provide(original, made)
+            value = self.provided(tensor)
+        return value
+
+    def emit_anywhere(self, operation: Any) -> Any | None:
+        """Copy `operation` onto whatever stands for its inputs, for shape inference alone.
+
+        Returns None for a placeholder that something already stands for.
+        """
+        if operation.type == "Placeholder":
+            if self.provided(operation.outputs[0]) is not None:
+                return None
+            handle = tf.raw_ops.Placeholder(
+                dtype=operation.outputs[0].dtype, shape=operation.outputs[0].shape
+            )
+            handle_data_util.copy_handle_data(operation.outputs[0], handle)
+            self.provide(operation.outputs[0], handle)
+            return None
+        copy = self.create(operation, [self.provided(each) for each in operation.inputs])
+        for original, made in zip(operation.outputs, copy.outputs, strict=True):
+            self.provide(original, made)
+        return copy

@@ -1,0 +1,52 @@
+"""What a device's allocator really held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from solvers.errors import CheckmateError
+
+
+def default_device() -> str:
+    """The device that TensorFlow computes on: "GPU:0" where there is one, else "CPU:0"."""
+    return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
+
+
+def held_bytes(device: str | None = None) -> int | None:
+    """Bytes that the allocator of `device` holds now; None where it keeps no count."""
+    try:
+        return int(tf.config.experimental.get_memory_info(device or default_device())["current"])
+    except ValueError:
+        return None
+
+
+def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = None) -> int:
+    """Bytes that `device` held at most while `function(*args)` ran, what was there included.
+
+    Args:
+        function: anything that runs TensorFlow operations, a train step for instance.
+        args: its arguments.
+        device: "CPU:0", "GPU:0", …; by default the one that TensorFlow computes on.
+
+    Raises:
+        CheckmateError: the device's allocator keeps no count.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> measure_peak(lambda: tf.ones((1024, 1024))) >= 4 * 1024 * 1024
+        True
+    """
+    device = device or default_device()
+    if held_bytes(device) is None:
+        raise CheckmateError(
+            f"the allocator of {device} keeps no count of its memory. With TF_ENABLE_ONEDNN_OPTS=0 "
+            "set TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow is imported"
+        )
+    tf.config.experimental.reset_memory_stats(device)
+    function(*args)
+    # A GPU computes behind Python's back; its peak counts when it is done.
+    tf.test.experimental.sync_devices()
+    return int(tf.config.experimental.get_memory_info(device)["peak"])

@@ -1,0 +1,72 @@
+"""What the types of TensorFlow operations mean for memory and for rewriting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+VIEWS = frozenset(
+    "Identity IdentityN Reshape Squeeze ExpandDims StopGradient PreventGradient EnsureShape "
+    "Bitcast CheckNumerics PlaceholderWithDefault Snapshot".split()
+)
+"""Their output shares the buffer of the input of the same number; further inputs are shapes."""
+
+PASS_THROUGH = frozenset("Identity IdentityN StopGradient PreventGradient Snapshot".split())
+"""Views that are their input, once gradients have been built."""
+
+READS = frozenset(["ReadVariableOp"])
+"""Their output shares the variable's buffer."""
+
+SOURCES = frozenset(["Placeholder", "Const", "VarHandleOp"]) | READS
+"""They take no new memory while the step runs."""
+
+READ_ONLY = READS | frozenset(
+    "ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp ResourceStridedSlice".split()
+)
+"""They read a variable and change nothing, so they may run again until it is overwritten."""
+
+OVERWRITES = frozenset(["AssignVariableOp"])
+"""The variable takes over the buffer of the value, and its old buffer is freed."""
+
+_UNARY = (
+    "Abs Neg Exp Expm1 Log Log1p Sqrt Rsqrt Square Inv Reciprocal Sign Sin Cos Tan Tanh Sigmoid "
+    "Erf Erfc Ceil Floor Round Rint LogicalNot Relu Relu6 Elu Selu LeakyRelu Softplus Softsign "
+    "Softmax LogSoftmax BiasAdd ClipByValue"
+)
+_BINARY = (
+    "Add AddV2 Sub Mul Div RealDiv DivNoNan MulNoNan Maximum Minimum Pow SquaredDifference "
+    "FloorDiv FloorMod Xdivy Xlogy"
+)
+_GRADIENTS = (
+    "ReluGrad Relu6Grad EluGrad SeluGrad LeakyReluGrad SoftplusGrad SoftsignGrad TanhGrad "
+    "SigmoidGrad SqrtGrad RsqrtGrad InvGrad ReciprocalGrad"
+)
+ELEMENTWISE = frozenset(f"{_UNARY} {_BINARY} {_GRADIENTS} AddN Select SelectV2".split())
+"""Their kernels write the output into the buffer of an input of the same size, if nobody else
+holds it."""
+
+FUSED_PAIRS = frozenset(
+    (producer, "BiasAdd")
+    for producer in ("Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul")
+) | frozenset([("Pad", "Conv2D"), ("Pad", "Conv3D")])  # fmt: skip
+"""oneDNN's graph pass fuses these whatever control edges say (producer, only reader)."""
+
+FUSED_SIBLINGS = {"Conv2DBackpropFilter": "BiasAddGrad", "Conv3DBackpropFilterV2": "BiasAddGrad"}
+"""oneDNN fuses these two where both read the same gradient."""
+
+
+def is_stateful(operation: Any) -> bool:
+    """Whether running the operation twice differs from running it once."""
+    return (
+        bool(operation.op_def is not None and operation.op_def.is_stateful)
+        and operation.type not in READ_ONLY
+    )
+
+
+def describe(operation: Any) -> str:
+    """An operation as an error message names it: its name, type and the user's line."""
+    where = ""
+    for frame in reversed(operation.traceback or []):
+        if "/tensorflow/" not in frame.filename and "/keras/" not in frame.filename:
+            where = f", made at {frame.filename}:{frame.lineno}"
+            break
+    return f"{operation.name!r} ({operation.type}{where})"

@@ -1,0 +1,52 @@
+"""A plan: what a rematerialized step was promised to need, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import fill
+
+from solvers import ComputationGraph, Schedule, Solution, format_bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one step is executed.
+
+    Attributes:
+        graph: the step's computation graph.
+        schedule: node numbers in execution order.
+        budget: bytes that were asked for, everything on the device included.
+        predicted_peak: bytes that the schedule needs by the memory model, in all.
+        baseline_peak: the same for the step as it was traced, unchanged.
+        overhead: predicted extra time as a share of one pass; 0.05 is 5 %.
+        solution: the solver's answer, with its bound.
+        measured_peak: bytes to expect after the rehearsal's measurements; None where none was
+            possible.
+        notes: what else the user should know.
+    """
+
+    graph: ComputationGraph
+    schedule: Schedule
+    budget: int
+    predicted_peak: int
+    baseline_peak: int
+    overhead: float
+    solution: Solution
+    measured_peak: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        repeats = len(self.schedule) - len(self.graph)
+        rows = [
+            ("budget", format_bytes(self.budget)),
+            ("peak, unchanged step", f"{format_bytes(self.baseline_peak)} (predicted)"),
+            ("peak, this plan", f"{format_bytes(self.predicted_peak)} (predicted)"),
+            ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
+            ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
+            ("computed again", f"{repeats} of {len(self.graph)} nodes"),
+            ("extra time", f"{100 * self.overhead:.1f} % (predicted)"),
+            ("solver", f"{self.solution.solver}, {self.solution.status}"),
+            ("", f"{self.solution.seconds:.1f} s"),
+        ]
+        lines = [f"{name:<22}{value}" for name, value in rows if value]
+        return "\n".join([*lines, *(fill(f"note: {note}", 79) for note in self.notes)])

@@ -1,0 +1,106 @@
+"""Run a step once for trial, with every variable put back afterwards.
+
+A plan rests on a model of memory; the allocator has the last word. A rehearsal asks it before
+any training is done: on made-up inputs, with the variables' values kept outside the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import handle_data_util
+
+from checkmate_tf.extraction import Extraction
+from checkmate_tf.measure import default_device, held_bytes, measure_peak
+from checkmate_tf.operations import READ_ONLY, is_stateful
+
+_VARIABLE_WRITES = ("Assign", "Resource")
+_RUNS = 8
+"""The first run sizes the allocator's pools; the others show how much its peaks spread."""
+
+_DEVIATIONS = 3.5
+"""Standard deviations above the mean that a step's peak rarely exceeds."""
+
+
+def can_rehearse(extracted: Extraction) -> bool:
+    """Whether running the step leaves no trace but in variables, and its peak can be seen."""
+    changes_more = any(
+        is_stateful(op) and not op.type.startswith(_VARIABLE_WRITES)
+        for op in extracted.program.operations
+    )
+    eager = all(
+        isinstance(each, tf.Tensor) and hasattr(each, "numpy")
+        for each in extracted.program.concrete.captured_inputs
+    )
+    return (
+        not changes_more and eager and held_bytes() is not None and not tf.distribute.has_strategy()
+    )
+
+
+def rehearse(extracted: Extraction, run: Callable[..., Any]) -> int | None:
+    """Bytes that the device must be expected to hold while `run` runs.
+
+    An allocator's peak depends on how its free pieces happen to lie, and differs from step to
+    step: expected is the most that was seen, or so much above the mean that it is rare.
+
+    Args:
+        extracted: of the step that `run` computes.
+        run: takes the flat arguments.
+
+    Returns:
+        None if the device's memory was not enough.
+    """
+    arguments = [_made_up(extracted, each) for each in _arguments(extracted)]
+    handles = _written_variables(extracted)
+    values = [np.array(_read(handle, dtype)) for handle, dtype in handles]
+    try:
+        peaks = [measure_peak(run, *arguments, device=default_device()) for _ in range(_RUNS)]
+        return max(*peaks, int(mean(peaks[1:]) + _DEVIATIONS * stdev(peaks[1:])))
+    except tf.errors.ResourceExhaustedError:
+        return None
+    finally:
+        for (handle, _), value in zip(handles, values, strict=True):
+            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(value))
+
+
+def _arguments(extracted: Extraction) -> list[Any]:
+    concrete = extracted.program.concrete
+    return list(concrete.inputs)[: len(concrete.inputs) - len(concrete.captured_inputs)]
+
+
+def _made_up(extracted: Extraction, placeholder: Any) -> Any:
+    """A valid input: zero is valid as a label, as an index and as a truth value."""
+    sized = extracted.program.sized[placeholder.op.name].outputs[0]
+    if sized.dtype.is_floating:
+        return tf.random.uniform(sized.shape, dtype=sized.dtype)
+    if sized.dtype == tf.string:
+        return tf.fill(sized.shape, "")
+    return tf.zeros(sized.shape, sized.dtype)
+
+
+def _written_variables(extracted: Extraction) -> list[tuple[Any, tf.DType]]:
+    """Handles and types of the variables that the step may change."""
+    program = extracted.program
+    concrete = program.concrete
+    written = {
+        each.name
+        for op in program.operations
+        if op.type not in READ_ONLY
+        for each in op.inputs
+        if each.dtype == tf.resource
+    }
+    inner = concrete.inputs[len(concrete.inputs) - len(concrete.captured_inputs) :]
+    found: dict[int, tuple[Any, tf.DType]] = {}
+    for placeholder, handle in zip(inner, concrete.captured_inputs, strict=True):
+        data = handle_data_util.get_resource_handle_data(placeholder)
+        if placeholder.name in written and data is not None and data.is_set:
+            found[id(handle)] = handle, tf.as_dtype(data.shape_and_type[0].dtype)
+    return list(found.values())
+
+
+def _read(handle: Any, dtype: tf.DType) -> Any:
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype).numpy()

@@ -1,0 +1,78 @@
+"""From a ConcreteFunction and a schedule to a callable that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.function.polymorphism import function_type as function_types
+from tensorflow.python.eager.polymorphic_function import function_type_utils
+
+from checkmate_tf.extraction import Extraction, extract_step
+from checkmate_tf.replay import replay
+from solvers import Schedule, simulate
+
+
+def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) -> Callable[..., Any]:
+    """A callable that computes what `concrete` computes, in the order of `schedule`.
+
+    It takes the arguments of `concrete`. Called while a function is being traced, it becomes
+    part of that function; else it runs as a tf.function of its own.
+
+    Args:
+        concrete: the function that the schedule was made for.
+        schedule: node numbers of `extract(concrete, batch_size)`.
+        batch_size: as given to `extract`.
+
+    Raises:
+        ScheduleError: the schedule does not fit the function.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> from checkmate_tf import extract
+        >>> from solvers import Schedule
+        >>> step = tf.function(lambda x: tf.reduce_sum(tf.nn.softmax(x @ x)))
+        >>> concrete = step.get_concrete_function(tf.TensorSpec((64, 64)))
+        >>> again = rewrite(concrete, Schedule(range(len(extract(concrete)))))
+        >>> float(again(tf.eye(64))) == float(concrete(tf.eye(64)))
+        True
+    """
+    return rewrite_extracted(extract_step(concrete, batch_size), schedule)
+
+
+def rewrite_extracted(extracted: Extraction, schedule: Schedule) -> Callable[..., Any]:
+    """As `rewrite`, for a function whose graph has been extracted already."""
+    simulate(extracted.graph, schedule)
+    concrete = extracted.program.concrete
+    function = as_function(extracted, schedule)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kind: function_types.FunctionType = concrete.function_type
+        bound = function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
+        flat = kind.unpack_inputs(bound)
+        outputs = replay(extracted, schedule, flat) if tf.inside_function() else function(*flat)
+        return pack_outputs(concrete, outputs)
+
+    return call
+
+
+def as_function(extracted: Extraction, schedule: Schedule) -> Callable[..., Any]:
+    """A tf.function from the flat arguments of the traced step to its flat outputs."""
+    concrete = extracted.program.concrete
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    specs = [tf.TensorSpec(each.shape, each.dtype) for each in concrete.inputs[:count]]
+    function: Callable[..., Any] = tf.function(
+        lambda *arguments: replay(extracted, schedule, arguments),
+        input_signature=specs,
+        autograph=False,
+    )
+    return function
+
+
+def pack_outputs(concrete: Any, outputs: list[Any]) -> Any:
+    """The flat outputs in the structure that the traced function returned."""
+    flat = tf.nest.flatten(concrete.structured_outputs, expand_composites=True)
+    values = iter(outputs)
+    filled = [next(values) if isinstance(each, tf.Tensor) else each for each in flat]
+    return tf.nest.pack_sequence_as(concrete.structured_outputs, filled, expand_composites=True)

@@ -1,0 +1,156 @@
+"""Measured peak and step time of rematerialized Keras train steps, beside the plain ones.
+
+    python -m experiments.step_benchmark            # all models, oneDNN on and off
+    python -m experiments.step_benchmark --quick    # MobileNetV2 only, few steps
+
+Every trial has a fresh process. The budget is resident + share × (plain peak − resident), where
+resident is what the allocator holds before the step. The plain step is timed before and after
+the rematerialized one, because machines are noisy. Results are compared after three steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from experiments.models import WORKLOADS
+from experiments.trial import run_trial
+from solvers.files import write_whole
+
+COMPARED_STEPS = 3
+
+
+def main() -> None:
+    """Run the trials and print their table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--models", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--one-dnn", nargs="+", type=int, default=[1, 0], choices=[0, 1])
+    parser.add_argument("--no-numerics", action="store_true", help="peaks and times only")
+    parser.add_argument("--quick", action="store_true", help="MobileNetV2, oneDNN on, few steps")
+    parser.add_argument("--output", default="results/step_benchmark.json")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.models, arguments.one_dnn, arguments.steps = ["MobileNetV2"], [1], 5
+    Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
+    runs = [(name, bool(on)) for on in arguments.one_dnn for name in arguments.models]
+    rows = []
+    for name, one_dnn in track(runs, "training", console=Console(stderr=True), transient=True):
+        row = measure_workload(name, one_dnn, arguments.steps)
+        if not arguments.no_numerics:
+            row |= compare_results(name, one_dnn, row["budget"])
+        rows.append(row)
+        write_whole(arguments.output, json.dumps(rows, indent=1))
+    print_tables(rows)
+
+
+def measure_workload(name: str, one_dnn: bool, steps: int) -> dict[str, Any]:
+    """Peaks and times of one model, plain and rematerialized."""
+    workload = WORKLOADS[name]
+    before = run_trial(name, steps, one_dnn=one_dnn)
+    resident, plain_peak = before["resident"], max(before["peaks"][1:])
+    budget = int(resident + workload.share * (plain_peak - resident))
+    ours = run_trial(name, steps, budget=budget, one_dnn=one_dnn)
+    after = run_trial(name, steps, one_dnn=one_dnn)
+    plain_seconds = median(before["seconds"][2:] + after["seconds"][2:])
+    return {
+        "model": name,
+        "one_dnn": one_dnn,
+        "resident": resident,
+        "plain_peak": plain_peak,
+        "budget": budget,
+        "peak": max(ours["peaks"]),
+        "predicted_peak": ours["plan"]["predicted_peak"],
+        "predicted_overhead": ours["plan"]["overhead"],
+        "plain_seconds": plain_seconds,
+        "seconds": median(ours["seconds"][2:]),
+        "slowdown": median(ours["seconds"][2:]) / plain_seconds,
+        "allowed_slowdown": workload.slowdown,
+        "ready": ours["ready"],
+        "nodes": ours["plan"]["nodes"],
+    }
+
+
+def compare_results(name: str, one_dnn: bool, budget: int) -> dict[str, Any]:
+    """How far the variables are apart after three steps: bits, float64 and float32."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        def variables(label: str, budget: int | None, **options: Any) -> list[Any]:
+            path = Path(folder) / f"{label}.npz"
+            run_trial(name, COMPARED_STEPS, budget=budget, one_dnn=one_dnn, save=path, **options)
+            with np.load(path) as saved:
+                return [saved[key] for key in saved.files]
+
+        exact = variables("exact", None, exact=True)
+        ours_exact = variables("ours-exact", budget, exact=True, time_limit=20)
+        single = variables("plain", None)
+        ours = variables("ours", budget, time_limit=20)
+        # Twice the bytes for every number, so twice the budget.
+        double = variables("plain64", None, float64=True)
+        ours_double = variables("ours64", 2 * budget, float64=True, time_limit=20)
+    return {
+        "bits_equal": all(np.array_equal(a, b) for a, b in zip(exact, ours_exact, strict=True)),
+        "float64_distance": distance(double, ours_double),
+        "plain_distance": distance(double, single),
+        "distance": distance(double, ours),
+    }
+
+
+def distance(reference: list[Any], others: list[Any]) -> float:
+    """‖others − reference‖ / ‖reference‖ over all floating-point variables together."""
+    pairs = [
+        (np.asarray(a, np.float64), np.asarray(b, np.float64))
+        for a, b in zip(reference, others, strict=True)
+        if np.issubdtype(a.dtype, np.floating)
+    ]
+    apart = sum(float(np.sum((b - a) ** 2)) for a, b in pairs)
+    size = sum(float(np.sum(a**2)) for a, _ in pairs)
+    return float(np.sqrt(apart / size))
+
+
+def print_tables(rows: list[dict[str, Any]]) -> None:
+    """Two tables that fit a terminal: memory and time, and results."""
+    console = Console()
+    table = Table(title="Peak (MB) and step time, plain and rematerialized")
+    for heading in (
+        "model",
+        "1DNN",
+        "resident",
+        "plain",
+        "budget",
+        "peak",
+        "ok",
+        "× time",
+        "ready",
+    ):
+        table.add_column(heading, justify="left" if heading == "model" else "right")
+    for row in rows:
+        megabytes = [f"{row[k] / 1e6:.0f}" for k in ("resident", "plain_peak", "budget", "peak")]
+        fits = "yes" if row["peak"] <= row["budget"] else "NO"
+        slowdown = f"{row['slowdown']:.2f}/{row['allowed_slowdown']}"
+        one_dnn = "on" if row["one_dnn"] else "off"
+        table.add_row(row["model"], one_dnn, *megabytes, fits, slowdown, f"{row['ready']:.0f} s")
+    console.print(table)
+    if "bits_equal" not in rows[0]:
+        return
+    table = Table(title=f"Variables after {COMPARED_STEPS} steps: relative distances")
+    for heading in ("model", "1DNN", "bits equal", "ours−plain f64", "plain−f64", "ours−f64"):
+        table.add_column(heading, justify="left" if heading == "model" else "right")
+    for row in rows:
+        distances = [f"{row[k]:.1e}" for k in ("float64_distance", "plain_distance", "distance")]
+        bits = "yes" if row["bits_equal"] else "NO"
+        table.add_row(row["model"], "on" if row["one_dnn"] else "off", bits, *distances)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""One training trial in a process of its own, for experiments that compare processes.
+
+    python -m experiments.trial --model MobileNetV2 --steps 5 --output plain.json
+    python -m experiments.trial --model MobileNetV2 --steps 5 --budget 200MB --output remat.json
+
+Allocator limits and oneDNN are chosen by environment variables, which TensorFlow reads when it
+is imported; `run_trial` starts such a process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from solvers.files import read_json, write_whole
+
+EXHAUSTED = 9
+"""Exit status of a trial that ended in ResourceExhaustedError."""
+
+
+def run_trial(
+    model: str,
+    steps: int,
+    budget: int | None = None,
+    limit_bytes: int | None = None,
+    one_dnn: bool = True,
+    save: Path | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Run a trial in a fresh process; its figures, with `exhausted` where memory ran out.
+
+    Args:
+        model: a name in `experiments.models.WORKLOADS`.
+        steps: of training.
+        budget: bytes for the rematerialized step; None for the plain one.
+        limit_bytes: what the CPU allocator may hold; no limit by default.
+        one_dnn: whether TensorFlow's oneDNN kernels are on.
+        save: file for the variables after the last step (.npz).
+        options: more flags of this module, like `side=96` or `exact=True`.
+    """
+    environment = {
+        **os.environ,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TF_ENABLE_ONEDNN_OPTS": "1" if one_dnn else "0",
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",
+    }
+    if limit_bytes is not None:
+        environment["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(limit_bytes // 2**20)
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "figures.json"
+        command = [sys.executable, "-m", "experiments.trial", "--model", model]
+        command += ["--steps", str(steps), "--output", str(output)]
+        if budget is not None:
+            command += ["--budget", str(budget)]
+        if save is not None:
+            command += ["--save", str(save)]
+        for name, value in options.items():
+            command += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        ended = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+        if ended.returncode == EXHAUSTED:
+            return {"exhausted": True}
+        if ended.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed:\n{ended.stderr[-3000:]}")
+        figures: dict[str, Any] = read_json(output)
+    return {"exhausted": False, **figures}
+
+
+def main() -> int:
+    """Train as the arguments say, and write the figures."""
+    parser = argparse.ArgumentParser(description="one training trial")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--budget", type=int)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--side", type=int)
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--float64", action="store_true")
+    parser.add_argument(
+        "--exact", action="store_true", help="graph fusions off, one inter-op thread"
+    )
+    parser.add_argument("--save")
+    parser.add_argument("--output", required=True)
+    arguments = parser.parse_args()
+    import tensorflow as tf
+
+    try:
+        figures = train(arguments)
+    except tf.errors.ResourceExhaustedError as error:
+        print(str(error)[:300], file=sys.stderr)
+        return EXHAUSTED
+    write_whole(arguments.output, json.dumps(figures))
+    return 0
+
+
+def train(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Train and measure every step: losses, seconds, peaks."""
+    import keras
+    import tensorflow as tf
+
+    import checkmate_tf
+    from checkmate_tf.measure import held_bytes
+    from experiments.data import digit_batches
+    from experiments.models import WORKLOADS, compiled
+
+    if arguments.exact:
+        turn_off_fusions()
+    if arguments.float64:
+        keras.backend.set_floatx("float64")
+    keras.utils.set_random_seed(0)
+    workload = WORKLOADS[arguments.model]
+    side, batch = arguments.side or workload.side, arguments.batch or workload.batch
+    model = compiled(workload, side)
+    dtype = keras.backend.floatx()
+    batches = digit_batches(min(arguments.steps, 8), batch, side, workload.dense, dtype)
+    resident = held_bytes()
+    start = time.perf_counter()
+    if arguments.budget is None:
+        step: Any = tf.function(model.train_step, jit_compile=False)
+    else:
+        step = checkmate_tf.rematerialize(
+            model.train_step, budget=arguments.budget, time_limit=arguments.time_limit
+        )
+    losses, seconds, peaks = [], [], []
+    ready = 0.0
+    for number in range(arguments.steps):
+        data = batches[number % len(batches)]
+        before = time.perf_counter()
+        loss, peak = measured_step(step, data)
+        losses.append(loss)
+        peaks.append(peak)
+        seconds.append(time.perf_counter() - before)
+        ready = ready or time.perf_counter() - start
+    if arguments.save:
+        save_variables(model, arguments.save)
+    figures: dict[str, Any] = {
+        "resident": resident, "losses": losses, "seconds": seconds, "peaks": peaks, "ready": ready,
+    }  # fmt: skip
+    plan = getattr(step, "plan", None)
+    if plan is not None:
+        figures["plan"] = describe_plan(plan)
+    return figures
+
+
+def measured_step(step: Any, data: Any) -> tuple[float, int]:
+    """Loss and peak in bytes of one step."""
+    import checkmate_tf
+
+    results: list[Any] = []
+    peak = checkmate_tf.measure_peak(lambda: results.append(step(data)))
+    return float(results[0]["loss"]), peak
+
+
+def turn_off_fusions() -> None:
+    """What makes a plain step repeat its own bits, and a rewritten one repeat them too.
+
+    Grappler fuses and rewrites differently around control edges. And with more than one inter-op
+    thread AddN's order of summation depends on which buffer happens to be free first, so that
+    not even the plain step repeats its own bits.
+    """
+    import tensorflow as tf
+
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.optimizer.set_experimental_options(
+        {"arithmetic_optimization": False, "remapping": False}
+    )
+
+
+def save_variables(model: Any, path: str) -> None:
+    """All variables, optimizer's and metrics' too, in one file."""
+    import numpy as np
+
+    variables = [*model.variables, *model.optimizer.variables]
+    # As positional arguments they are called arr_0, arr_1, … in their order.
+    np.savez(path, *(np.asarray(each) for each in variables))
+
+
+def describe_plan(plan: Any) -> dict[str, Any]:
+    """The figures of a plan, for tables and pictures."""
+    from solvers import Schedule, simulate
+
+    graph = plan.graph
+    return {
+        "predicted_peak": plan.predicted_peak,
+        "baseline_peak": plan.baseline_peak,
+        "rehearsed_peak": plan.measured_peak,
+        "overhead": plan.overhead,
+        "nodes": len(graph),
+        "repeats": len(plan.schedule) - len(graph),
+        "status": str(plan.solution.status),
+        "bound": plan.solution.bound,
+        "solver_seconds": plan.solution.seconds,
+        "text": str(plan),
+        "timeline": simulate(graph, plan.schedule).timeline.tolist(),
+        "input_order_timeline": simulate(graph, Schedule(range(len(graph)))).timeline.tolist(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What an operation costs: analytic models and measurement on a device."""

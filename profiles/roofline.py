@@ -1,0 +1,152 @@
+"""Analytic costs: an operation takes as long as its arithmetic or its memory traffic.
+
+The roofline model (Williams et al. 2009): seconds = launch + max(floating-point operations /
+rate, bytes moved / bandwidth). No operation is free, and no two differ only by name.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+
+from profiles.operation import Operation
+
+_CONVOLUTIONS = frozenset("Conv2D Conv3D DepthwiseConv2dNative".split())
+_INPUT_GRADIENTS = frozenset(
+    "Conv2DBackpropInput Conv2DBackpropInputV2 Conv3DBackpropInputV2 "
+    "DepthwiseConv2dNativeBackpropInput".split()
+)
+_FILTER_GRADIENTS = frozenset(
+    "Conv2DBackpropFilter Conv2DBackpropFilterV2 Conv3DBackpropFilterV2 "
+    "DepthwiseConv2dNativeBackpropFilter".split()
+)
+_MATRIX_PRODUCTS = frozenset("MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3".split())
+
+_LOOK_AT_SHAPES_ONLY = frozenset("Shape ShapeN Size Rank BroadcastGradientArgs NoOp".split())
+
+_PER_ELEMENT = {
+    "Exp": 10, "Log": 10, "Log1p": 10, "Tanh": 15, "Sigmoid": 15, "Erf": 20, "Pow": 30, "Sin": 15,
+    "Cos": 15, "Softplus": 20, "Softmax": 20, "LogSoftmax": 20, "Sqrt": 4, "Rsqrt": 4,
+    "StatelessRandomUniformV2": 20, "StatelessRandomNormalV2": 40, "RandomUniform": 20,
+    "RandomStandardNormal": 40, "FusedBatchNormV3": 8, "FusedBatchNormGradV3": 12,
+}  # fmt: skip
+"""Floating-point operations per element of the largest tensor; 1 for all others."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """The two ceilings of a device, and what starting an operation takes.
+
+    Attributes:
+        rate: floating-point operations a second in float32 matrix products.
+        bandwidth: bytes a second through main memory.
+        launch: seconds to start an operation.
+        depthwise: the share of `rate` that depthwise convolutions reach.
+    """
+
+    rate: float
+    bandwidth: float
+    launch: float
+    depthwise: float
+
+
+def device_ceilings(kind: str = "CPU") -> Device:
+    """Round figures for a device kind, "CPU", "GPU" or "TPU".
+
+    Only ratios between operations matter for a schedule; to predict seconds, measure a profile.
+    """
+    if kind == "CPU":
+        cores = os.cpu_count() or 1
+        return Device(rate=40e9 * cores, bandwidth=6e9 * min(cores, 8), launch=5e-6, depthwise=0.1)
+    if kind == "TPU":
+        return Device(rate=100e12, bandwidth=800e9, launch=2e-6, depthwise=0.05)
+    return Device(rate=30e12, bandwidth=1500e9, launch=5e-6, depthwise=0.05)
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Seconds of an operation from its floating-point operations and bytes moved.
+
+    Example:
+        >>> from profiles.operation import Operation, TensorSize
+        >>> image = TensorSize("float32", (8, 224, 224, 3))
+        >>> Roofline().seconds(Operation("Relu", (image,), (image,))) > 0
+        True
+    """
+
+    device: Device = field(default_factory=device_ceilings)
+
+    def seconds(self, operation: Operation) -> float:
+        """Seconds of one run."""
+        rate = self.device.rate
+        if "Depthwise" in operation.type:
+            rate *= self.device.depthwise
+        if operation.type in _LOOK_AT_SHAPES_ONLY:
+            return self.device.launch
+        arithmetic = floating_point_operations(operation) / rate
+        traffic = operation.bytes_moved / self.device.bandwidth
+        return self.device.launch + max(arithmetic, traffic)
+
+
+@dataclass(frozen=True)
+class FloatingPointOperations:
+    """Floating-point operations as the cost, and at least one: the paper's simplest model."""
+
+    def seconds(self, operation: Operation) -> float:
+        """The number of operations; not seconds, but in proportion where arithmetic decides."""
+        return max(1.0, floating_point_operations(operation))
+
+
+def floating_point_operations(operation: Operation) -> float:
+    """Floating-point operations of one run.
+
+    Convolutions and their two gradients do the same multiplications: two operations for every
+    output element of the forward convolution and every weight that it meets.
+    """
+    kind = operation.type
+    if kind in _CONVOLUTIONS:
+        return _convolution(operation.inputs[1].shape, operation.outputs[0].elements, kind)
+    if kind in _INPUT_GRADIENTS:
+        return _convolution(operation.inputs[1].shape, operation.inputs[2].elements, kind)
+    if kind in _FILTER_GRADIENTS:
+        return _convolution(operation.outputs[0].shape, operation.inputs[2].elements, kind)
+    if kind in _MATRIX_PRODUCTS:
+        return _matrix_product(operation)
+    if kind == "Einsum":
+        return _einsum(operation)
+    elements = max((t.elements for t in (*operation.inputs, *operation.outputs)), default=0)
+    if kind == "AddN":
+        return float(elements * max(1, len(operation.inputs) - 1))
+    if kind.startswith(("MaxPool", "AvgPool")):
+        # A gradient's last input has the shape of what the forward pooling put out.
+        pooled = operation.inputs[-1] if "Grad" in kind else operation.outputs[0]
+        return float(pooled.elements * math.prod(operation.attribute("ksize") or (1,)))
+    return float(elements * _PER_ELEMENT.get(kind, 1))
+
+
+def _convolution(filter_shape: tuple[int, ...], forward_elements: int, kind: str) -> float:
+    # Filters are (…window, in, out); a depthwise one is (…window, in, multiplier) and every
+    # output channel meets one window of one input channel.
+    weights = math.prod(filter_shape[:-2] if "Depthwise" in kind else filter_shape[:-1])
+    return 2.0 * weights * forward_elements
+
+
+def _matrix_product(operation: Operation) -> float:
+    left = operation.inputs[0].shape
+    transposed = operation.attribute("transpose_a") or operation.attribute("adj_x")
+    inner = left[-2] if transposed else left[-1]
+    return 2.0 * max(inner, 1) * operation.outputs[0].elements
+
+
+def _einsum(operation: Operation) -> float:
+    """Two operations for every combination of values that the labels can take."""
+    operands = str(operation.attribute("equation", "")).split("->")[0].split(",")
+    sizes: dict[str | int, int] = {}  # by label, or by place from the right under an ellipsis
+    for labels, tensor in zip(operands, operation.inputs, strict=True):
+        before, dots, behind = labels.replace(" ", "").partition("...")
+        hidden = len(tensor.shape) - len(before) - len(behind) if dots else 0
+        places = [*before, *range(hidden, 0, -1), *behind]
+        for label, size in zip(places, tensor.shape, strict=False):
+            sizes[label] = max(sizes.get(label, 1), size)
+    return 2.0 * math.prod(sizes.values())

@@ -1,0 +1,55 @@
+"""Bytes that operations need only while they run, measured once for every signature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from profiles.measurement import NotMeasurableError, measure
+from profiles.operation import Operation
+
+_WITHOUT = frozenset(
+    "Add AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt Maximum "
+    "Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN".split()
+)
+"""Kernels that go through their inputs once and need nothing beside their output."""
+
+_SMALLEST = 256 * 1024
+"""Bytes moved under which an operation's workspace does not matter."""
+
+
+@dataclass
+class MeasuredWorkspaces:
+    """A function from operations to workspaces that measures what it does not know yet.
+
+    Attributes:
+        device: "CPU:0", "GPU:0" or "TPU:0".
+        known: workspaces in bytes.
+        unknown: operations that could not be measured; theirs counts as 0.
+
+    Example:
+        >>> from profiles.operation import TensorSize
+        >>> small = TensorSize("float32", (8,))
+        >>> MeasuredWorkspaces()(Operation("Relu", (small,), (small,)))
+        0
+    """
+
+    device: str = "CPU:0"
+    known: dict[Operation, int] = field(default_factory=dict)
+    unknown: list[Operation] = field(default_factory=list)
+
+    def __call__(self, operation: Operation) -> int:
+        """Bytes of workspace of one run."""
+        if operation.type in _WITHOUT or operation.bytes_moved < _SMALLEST:
+            return 0
+        if operation not in self.known:
+            self.known[operation] = self._measure(operation)
+        return self.known[operation]
+
+    def _measure(self, operation: Operation) -> int:
+        try:
+            workspace = measure(operation, self.device, repeats=3).workspace
+        except NotMeasurableError:
+            workspace = None
+        if workspace is None:
+            self.unknown.append(operation)
+        return workspace or 0

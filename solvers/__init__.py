@@ -1,0 +1,38 @@
+"""Graphs, schedules, the simulator and every solver. Works without TensorFlow."""
+
+from solvers.budget import Budget, format_bytes, parse_budget
+from solvers.errors import (
+    BudgetError,
+    CheckmateError,
+    GraphError,
+    ScheduleError,
+    SolverError,
+)
+from solvers.graph import ComputationGraph, Node
+from solvers.registry import SOLVERS, find_solver, solve
+from solvers.schedule import Schedule
+from solvers.simulate import Simulation, simulate
+from solvers.solution import Problem, Progress, Solution, Status
+
+__all__ = [
+    "SOLVERS",
+    "Budget",
+    "BudgetError",
+    "CheckmateError",
+    "ComputationGraph",
+    "GraphError",
+    "Node",
+    "Problem",
+    "Progress",
+    "Schedule",
+    "ScheduleError",
+    "Simulation",
+    "Solution",
+    "SolverError",
+    "Status",
+    "find_solver",
+    "format_bytes",
+    "parse_budget",
+    "simulate",
+    "solve",
+]

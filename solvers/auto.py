@@ -1,0 +1,289 @@
+"""The portfolio: local search and the exact method side by side, each feeding the other.
+
+The search finds schedules; the moments relaxation bounds them from below and its optimum, turned
+into a schedule, is a start for the search even where it is over budget. With a fixed order the
+bound holds for the problem. With a free order the relaxation looks once at the input order, then
+works in the best schedule's order of first computations and moves on when a better one is found;
+its bound holds for that order only.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, cast
+
+from solvers.backends import Backend, backend
+from solvers.graph import ComputationGraph
+from solvers.moments import PROVED, Moments, Pass
+from solvers.schedule import Schedule
+from solvers.search import (
+    CHAINS,
+    CLOSE,
+    HOT,
+    WARM,
+    Search,
+    compile_kernels,
+    least_memory_found,
+    moves_per_round,
+    processors,
+    starts_of,
+)
+from solvers.sequence import first_order, least_need, renumber
+from solvers.solution import Order, Problem, Solution, answer
+
+HEAD_START = 1.5  # seconds that the relaxation gets alone: small problems need nothing else
+LARGEST_RELAXED = 3000  # nodes up to which the relaxation is worth its time
+PATIENCE = 6  # rounds without a gain worth having after which the search ends
+SETTLED_PATIENCE = 3  # the same, once the incumbent is optimal for its order
+WORTH = 2e-4  # a gain worth having, relative
+SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, and share of the time left, of one pass
+LEAST_SHARE = 0.15  # of the time limit, for the least memory where nothing is under budget
+ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes
+
+
+class Portfolio:
+    """One run of the portfolio.
+
+    Attributes:
+        search: holds the incumbent.
+        bound: holds for `bounded_order`, or for every order where that is None.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        """Nothing runs yet."""
+        self.problem = problem
+        self.graph = problem.graph
+        self.deadline = problem.started + problem.time_limit
+        self.stop = threading.Event()
+        self.solver = _stoppable(problem, self.stop)
+        chains = min(CHAINS, processors())
+        self.plain = starts_of(self.graph, problem.order)
+        self.search = Search(self.graph, problem.budget, problem.order, problem.seed, chains)
+        self.bound = self.graph.one_pass_cost
+        self.bounded_order: tuple[int, ...] | None = None
+        self.infeasible = False
+        self.moments: Moments | None = None
+        self.moments_order: tuple[int, ...] = ()
+        self.running: Future[Pass] | None = None
+        self.is_cut_short = False
+        self.proposals: list[Schedule] = []
+        self.idle_rounds = 0
+
+    def run(self) -> None:
+        """Search and relax until the time is over, or nothing more is to be gained."""
+        known: Sequence[Schedule] = self.problem.options.get("starts", ())
+        for start in [*self.plain, *known]:
+            self.search.offer(start)
+        pool = ThreadPoolExecutor(1)
+        try:
+            while not self._is_done():
+                self._relax(pool)
+                if self.running is not None and not self._may_search():
+                    self._wait(0.02)
+                elif self.idle_rounds < self._patience():
+                    self._search()
+                elif self.running is not None:
+                    self._wait(0.1)
+                else:
+                    break
+                self._absorb()
+        finally:
+            self.stop.set()
+            pool.shutdown()
+
+    def enough(self) -> float:
+        """The cost at which the incumbent cannot be improved, or not by anything worth having."""
+        if self.problem.order == "fixed":
+            return self.bound * (1 + PROVED)
+        return self.graph.one_pass_cost * (1 + CLOSE)
+
+    def is_proved(self) -> bool:
+        """Whether the incumbent is optimal for the order that was asked for."""
+        bound = self.bound if self.problem.order == "fixed" else self.graph.one_pass_cost
+        return self.search.cost <= bound * (1 + PROVED)
+
+    def _is_done(self) -> bool:
+        return (
+            self.infeasible
+            or time.monotonic() >= self._search_deadline()
+            or self.search.cost <= self.enough()
+        )
+
+    def _search_deadline(self) -> float:
+        """Earlier while nothing is under budget: the rest goes to finding the least memory."""
+        reserve = LEAST_SHARE * self.problem.time_limit if self.search.schedule is None else 0.0
+        return self.deadline - reserve
+
+    def find_least_memory(self) -> int:
+        """The least peak found in the time that is left; its schedule may be under budget."""
+        schedule, peak = least_memory_found(
+            self.graph, self.problem.order, self.deadline, self.problem.seed
+        )
+        self.search.offer(schedule)
+        return peak
+
+    def _patience(self) -> int:
+        is_settled = self.search.cost <= self.bound_of_answer()[0] * (1 + PROVED)
+        return SETTLED_PATIENCE if is_settled else PATIENCE
+
+    def _may_search(self) -> bool:
+        return self.problem.order == "free" or self.problem.seconds > HEAD_START
+
+    def _relax(self, pool: ThreadPoolExecutor) -> None:
+        """Start the next pass of the relaxation, if there is something to learn from it."""
+        if self.running is not None or len(self.graph) > LARGEST_RELAXED:
+            return
+        incumbent = self.search.schedule
+        order = tuple(range(len(self.graph)))
+        is_first_look = self.problem.order == "free" and self.search.rounds == 0
+        if self.problem.order == "free" and incumbent is not None and not is_first_look:
+            order = first_order(incumbent)
+        if order != self.moments_order:
+            self.moments_order = order
+            self.is_cut_short = False
+            self.moments = Moments(
+                renumber(self.graph, order), self.problem.budget, self.solver, self.problem.seed
+            )
+        if self.moments is None or self.search.cost <= self.moments.bound * (1 + PROVED):
+            return
+        start: Schedule | None = None
+        if incumbent is not None and first_order(incumbent) == order:
+            rank = {node: number for number, node in enumerate(order)}
+            start = Schedule(rank[node] for node in incumbent.steps)
+        left = max(0.1, self.deadline - time.monotonic())
+        longest = SHORTEST_PASS if is_first_look else max(SHORTEST_PASS, PASS_SHARE * left)
+        limit = left if self.is_cut_short else min(left, longest)
+        self.running = pool.submit(self.moments.next_pass, limit, start)
+
+    def _wait(self, seconds: float) -> None:
+        assert self.running is not None
+        until = time.monotonic() + seconds
+        while not self.running.done() and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def _absorb(self) -> None:
+        """Take over what a finished pass has learned."""
+        if self.running is None or not self.running.done():
+            return
+        found, self.running = self.running.result(), None
+        self.infeasible = found.infeasible and self.problem.order == "fixed"
+        for schedule in found.schedules:
+            schedule = Schedule(self.moments_order[node] for node in schedule.steps)
+            if not self.search.offer(schedule) and self.search.fits(schedule):
+                self.proposals.append(schedule)
+        same_order = (
+            self.search.schedule is None or first_order(self.search.schedule) == self.moments_order
+        )
+        if same_order and (self.bounded_order != self.moments_order or found.bound > self.bound):
+            self.bound, self.bounded_order = found.bound, self.moments_order
+        # One more try with all the time that is left; a second one would not have more.
+        if found.exhausted or (found.cut_short and self.is_cut_short):
+            self.moments = None
+        self.is_cut_short = found.cut_short
+        self._report("moments")
+
+    def _search(self) -> None:
+        """One round: from the relaxation's proposals, the incumbent and the plain orders."""
+        self.deadline += compile_kernels()
+        before = self.search.cost
+        count = len(self.search.chains) - (self.running is not None)
+        starts = [*self.proposals[-1:]]
+        self.proposals.clear()
+        hot = [WARM] * len(starts)
+        turn = self.search.rounds
+        for i in range(len(starts), max(1, count)):
+            incumbent = self.search.schedule
+            if incumbent is not None and (i + turn) % 2 and self.search.fits(incumbent):
+                starts.append(incumbent)
+                hot.append(WARM)
+            else:
+                starts.append(self.plain[(i + turn // 2) % len(self.plain)])
+                hot.append(HOT)
+        self.search.round(
+            starts,
+            hot,
+            moves_per_round(self.graph),
+            min(self._search_deadline(), time.monotonic() + ROUND_SHARE * self.problem.time_limit),
+            self.enough(),
+            lambda *_: self._report("search"),
+        )
+        worthwhile = math.isinf(before) or self.search.cost < before - WORTH * before
+        self.idle_rounds = 0 if worthwhile else self.idle_rounds + 1
+
+    def _report(self, phase: str) -> None:
+        cost = None if self.search.schedule is None else self.search.cost
+        self.problem.report(cost, self.bound_of_answer()[0], phase)
+
+    def bound_of_answer(self) -> tuple[float, Order]:
+        """A bound that holds for the incumbent, and the orders for which it holds."""
+        if self.problem.order == "fixed":
+            return self.bound, "fixed"
+        if (
+            self.search.schedule is not None
+            and first_order(self.search.schedule) == self.bounded_order
+            and self.bound > self.graph.one_pass_cost
+        ):
+            return min(self.bound, self.search.cost), "fixed"
+        return self.graph.one_pass_cost, "free"
+
+
+def _stoppable(problem: Problem, stop: threading.Event) -> Backend:
+    """The MILP backend; HiGHS can be stopped, others end at their time limit."""
+    name = problem.options.get("backend", "highs")
+    solver: Any = backend(name)
+    return cast(Backend, functools.partial(solver, stop=stop) if name == "highs" else solver)
+
+
+def solve_auto(problem: Problem) -> Solution:
+    """The best schedule found within the time limit; see the module.
+
+    Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.
+    """
+    graph = problem.graph
+    if least_need(graph) > problem.activation_budget:
+        return answer(problem, "auto", None, infeasible=True, note=_least_need_note(graph))
+    portfolio = Portfolio(problem)
+    least: int | None = None
+    try:
+        portfolio.run()
+        if portfolio.search.schedule is None:
+            least = portfolio.find_least_memory()
+    except KeyboardInterrupt:
+        pass
+    bound, bound_order = portfolio.bound_of_answer()
+    return answer(
+        problem,
+        "auto",
+        portfolio.search.schedule,
+        bound=bound,
+        bound_order=bound_order,
+        proved=portfolio.is_proved(),
+        infeasible=portfolio.infeasible,
+        least_budget=least,
+        statistics={"rounds": portfolio.search.rounds},
+    )
+
+
+def _least_need_note(graph: ComputationGraph) -> str:
+    return f"one node alone needs {graph.fixed_bytes + least_need(graph)} bytes"
+
+
+def least_memory(
+    graph: ComputationGraph, order: Order = "free", time_limit: float = 10.0, seed: int = 0
+) -> tuple[Schedule, int]:
+    """The schedule of least peak that is found, and that peak in bytes, `fixed_bytes` included.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node
+        >>> from solvers.auto import least_memory
+        >>> a, b = Node("a", 1, 4), Node("b", 1, 3, dependencies=(0,))
+        >>> least_memory(ComputationGraph((a, b)))[1]
+        7
+    """
+    deadline = time.monotonic() + time_limit + compile_kernels()
+    return least_memory_found(graph, order, deadline, seed)

@@ -1,0 +1,108 @@
+"""Memory budgets as people write them: "4GiB", "80%", 0.8, 4294967296."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral, Real
+
+from solvers.errors import BudgetError
+
+_UNITS = {
+    unit: factor
+    for letter, power in (("", 0), ("k", 1), ("m", 2), ("g", 3), ("t", 4))
+    for unit, factor in ((f"{letter}b", 1000**power), (f"{letter}ib", 1024**power))
+} | {"": 1}
+
+_HOW = "give bytes (4294967296), a size ('4GiB', '512MB'), or a share (0.8, '80%')"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A memory budget: so many bytes, or a share of what the unchanged step needs.
+
+    Exactly one of the two is set.
+
+    Attributes:
+        bytes: everything on the device at any moment, `fixed_bytes` included.
+        share: 0.8 is 80 % of what the unchanged step adds to `fixed_bytes`.
+    """
+
+    bytes: int | None = None
+    share: float | None = None
+
+    def in_bytes(self, fixed_bytes: int, peak: int) -> int:
+        """The budget in bytes where the unchanged step peaks at `peak` bytes in all."""
+        if self.bytes is not None:
+            return self.bytes
+        assert self.share is not None
+        # 29 % of 100 bytes is 29; in floating point it is 28.999….
+        return fixed_bytes + math.floor(Fraction(str(float(self.share))) * (peak - fixed_bytes))
+
+
+def parse_budget(value: int | float | str | Budget) -> Budget:
+    """Understand a budget.
+
+    Raises:
+        BudgetError: it is not a size, or not a positive one.
+
+    Example:
+        >>> parse_budget("4GiB").bytes
+        4294967296
+        >>> parse_budget("80%").share
+        0.8
+    """
+    if isinstance(value, Budget):
+        return value
+    if isinstance(value, str):
+        return _parse_text(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise BudgetError(f"budget {value!r} is not a size; {_HOW}")
+    if not math.isfinite(value) or value <= 0:
+        raise BudgetError(f"budget {value!r} is not a positive size; {_HOW}")
+    if isinstance(value, Integral):
+        return Budget(bytes=int(value))
+    if value > 1:
+        raise BudgetError(
+            f"budget {value!r}: a float is a share between 0 and 1; write bytes as an int "
+            "or as text with a unit, like '1.5GiB'"
+        )
+    return Budget(share=float(value))
+
+
+def _parse_text(text: str) -> Budget:
+    match = re.fullmatch(
+        r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(%|[a-z]*)\s*", text, re.IGNORECASE
+    )
+    unit = match.group(2).lower() if match else ""
+    if match is None or (unit != "%" and unit not in _UNITS):
+        raise BudgetError(f"budget {text!r} is not a size; {_HOW}")
+    number = float(match.group(1))
+    size = number / 100 if unit == "%" else number * _UNITS[unit]
+    if unit == "" and 0 < size < math.inf and size != int(size):
+        raise BudgetError(
+            f"budget {text!r} has no unit; write a share as '{100 * size:g}%' or a size like "
+            f"'{size:g}GiB'"
+        )
+    if not math.isfinite(size) or size <= 0 or (unit != "%" and size < 1):
+        raise BudgetError(f"budget {text!r} is not a positive size; {_HOW}")
+    if unit == "%":
+        return Budget(share=size)
+    return Budget(bytes=math.floor(size))
+
+
+def format_bytes(size: float) -> str:
+    """A size as a person reads it.
+
+    Example:
+        >>> format_bytes(1536)
+        '1.5 KiB'
+    """
+    sign, size = ("-", -size) if size < 0 else ("", size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{sign}{size:.0f} B" if unit == "B" else f"{sign}{size:.1f} {unit}"
+        size /= 1024
+    return f"{sign}{size:.2f} TiB"

@@ -1,0 +1,236 @@
+"""Runs solvers over graphs and budgets, side by side and in parallel, into a table of rows."""
+
+from __future__ import annotations
+
+import csv
+import importlib.metadata
+import io
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from solvers.budget import parse_budget
+from solvers.errors import SolverError
+from solvers.files import write_whole
+from solvers.graph import ComputationGraph
+from solvers.registry import SOLVERS, find_solver, solve
+from solvers.solution import Order, Solution
+
+_PACKAGES = ("checkmate_tf", "numpy", "scipy", "cvxpy", "highspy", "gurobipy", "numba")
+_SMALL = 20
+"""Nodes up to which the solvers for small graphs take part where "all" are asked for."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of the comparison: a solver on a graph under a budget, and all that fixes it."""
+
+    graph: ComputationGraph
+    budget: str
+    solver: str
+    time_limit: float = 60.0
+    order: Order = "fixed"
+    seed: int = 0
+    backend: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome of a `Case`; bytes and costs are in the graph's own units.
+
+    Attributes:
+        budget: as it was asked for.
+        budget_bytes: the same in bytes.
+        budget_share: the same as a share of the input-order peak, both without `fixed_bytes`.
+        status: of `solvers.Status`, "bound" where the solver was asked for no more, or "not
+            valid" where it refuses the graph.
+        overhead, bound_overhead: cost and bound in percent of one pass, less the pass.
+        gap: (cost − bound) in percent of cost.
+        versions: of Python and of the packages that decide the outcome.
+    """
+
+    graph: str
+    nodes: int
+    edges: int
+    budget: str
+    budget_bytes: int
+    budget_share: float
+    solver: str
+    status: str
+    cost: float | None = None
+    overhead: float | None = None
+    peak: int | None = None
+    bound: float | None = None
+    bound_overhead: float | None = None
+    bound_order: str = ""
+    gap: float | None = None
+    least_budget: int | None = None
+    seconds: float = 0.0
+    time_limit: float = 60.0
+    order: str = "fixed"
+    seed: int = 0
+    backend: str = ""
+    versions: str = ""
+    note: str = ""
+
+
+def cases(
+    graphs: Iterable[ComputationGraph],
+    budgets: Sequence[str],
+    solvers: Sequence[str],
+    time_limit: float = 60.0,
+    order: Order = "fixed",
+    seed: int = 0,
+    backend: str = "",
+) -> list[Case]:
+    """Every combination; the solver "all" stands for all that suit the size of the graph.
+
+    Raises:
+        SolverError, BudgetError: a name or a budget means nothing.
+
+    Example:
+        >>> from solvers.layer_graphs import unit_chain
+        >>> [case.solver for case in cases([unit_chain(2)], ["90%"], ["milp", "moments"])]
+        ['milp', 'moments']
+    """
+    for budget in budgets:
+        parse_budget(budget)
+    for name in solvers:
+        if name != "all":
+            find_solver(name)
+    return [
+        Case(graph, budget, name, time_limit, order, seed, backend)
+        for graph in graphs
+        for budget in budgets
+        for name in (_all_solvers(graph) if "all" in solvers else solvers)
+    ]
+
+
+def run_case(case: Case) -> Row:
+    """Run one case; a solver that refuses the graph is a row that says why."""
+    graph = case.graph
+    peak = graph.input_order_peak
+    budget_bytes = parse_budget(case.budget).in_bytes(graph.fixed_bytes, peak)
+    row = Row(
+        graph=graph.name,
+        nodes=len(graph),
+        edges=len(graph.edges),
+        budget=case.budget,
+        budget_bytes=budget_bytes,
+        budget_share=(budget_bytes - graph.fixed_bytes) / max(1, peak - graph.fixed_bytes),
+        solver=case.solver,
+        status="not valid",
+        time_limit=case.time_limit,
+        order=case.order,
+        seed=case.seed,
+        backend=case.backend,
+        versions=versions(),
+    )
+    chooses = case.backend and "cvxpy" in find_solver(case.solver).needs
+    options: dict[str, Any] = {"backend": case.backend} if chooses else {}
+    try:
+        solution = solve(
+            graph,
+            case.budget,
+            case.solver,
+            case.time_limit,
+            order=case.order,
+            seed=case.seed,
+            **options,
+        )
+    except SolverError as error:
+        return Row(**{**asdict(row), "note": str(error)})
+    gap = None
+    if solution.cost and solution.bound is not None:
+        gap = 100 * max(0.0, solution.cost - solution.bound) / solution.cost
+    return Row(
+        **{
+            **asdict(row),
+            "status": status_text(solution),
+            "cost": solution.cost,
+            "overhead": overhead(graph, solution.cost),
+            "peak": solution.peak,
+            "bound": solution.bound,
+            "bound_overhead": overhead(graph, solution.bound),
+            "bound_order": solution.bound_order if solution.bound is not None else "",
+            "gap": gap,
+            "least_budget": solution.least_budget,
+            "seconds": solution.seconds,
+            "note": solution.note,
+        }
+    )
+
+
+def status_text(solution: Solution) -> str:
+    """The status as a person should read it: a bound is all that some solvers are asked for."""
+    only_bound = solution.schedule is None and find_solver(solution.solver).kind == "bound"
+    return "bound" if only_bound and solution.bound is not None else str(solution.status)
+
+
+def overhead(graph: ComputationGraph, cost: float | None) -> float | None:
+    """What `cost` is above one pass, in percent of one pass."""
+    if cost is None or not graph.one_pass_cost:
+        return None
+    return 100 * (cost / graph.one_pass_cost - 1)
+
+
+def run_cases(
+    to_run: Sequence[Case],
+    jobs: int = 1,
+    on_row: Callable[[Row], None] = lambda _: None,
+) -> list[Row]:
+    """Run all cases, `jobs` at a time, through joblib; rows come back in the order of the cases.
+
+    Whatever backend `joblib.parallel_config` names does the work, so Dask or Ray can spread it
+    over machines. `KeyboardInterrupt`, also from `on_row`, ends the run and keeps its rows.
+    """
+    rows: dict[int, Row] = {}
+    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+    try:
+        results: Iterator[tuple[int, Row]] = parallel(
+            joblib.delayed(_run_numbered)(number, case) for number, case in enumerate(to_run)
+        )
+        for number, row in results:
+            rows[number] = row
+            on_row(row)
+    except KeyboardInterrupt:
+        pass
+    return [rows[number] for number in sorted(rows)]
+
+
+def write_csv(rows: Iterable[Row], path: str | Path) -> None:
+    """Write `rows` with a header, whole or not at all."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [each.name for each in fields(Row)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    write_whole(path, text.getvalue())
+
+
+@cache
+def versions() -> str:
+    """Versions of Python and of the installed packages that decide an outcome."""
+    found = [f"python {platform.python_version()}"]
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "; ".join(found)
+
+
+def _run_numbered(number: int, case: Case) -> tuple[int, Row]:
+    return number, run_case(case)
+
+
+def _all_solvers(graph: ComputationGraph) -> list[str]:
+    return [
+        name
+        for name, entry in SOLVERS.items()
+        if len(graph) <= _SMALL or "small" not in entry.valid_on
+    ]

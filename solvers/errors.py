@@ -1,0 +1,31 @@
+"""Every error that a user of this project can meet; each is also a `ValueError`."""
+
+from __future__ import annotations
+
+
+class CheckmateError(ValueError):
+    """Base of all errors that the user can mend; it says what, where and what to do."""
+
+
+class GraphError(CheckmateError):
+    """A computation graph, or the file that should hold one, is broken."""
+
+
+class ScheduleError(CheckmateError):
+    """A schedule cannot be executed on its graph."""
+
+
+class BudgetError(CheckmateError):
+    """A memory budget is not a size, or no schedule was found that stays within it.
+
+    Attributes:
+        least: the least budget in bytes that is known to be enough, where one is known.
+    """
+
+    def __init__(self, message: str, least: int | None = None) -> None:
+        super().__init__(message)
+        self.least = least
+
+
+class SolverError(CheckmateError):
+    """A solver does not exist, is not installed, or is not valid on the graph it was given."""

@@ -1,0 +1,62 @@
+"""Reading and writing whole files: a file is written completely or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from solvers.errors import CheckmateError
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Write `text` to `path` so that a reader sees the old file or the new one, never a part.
+
+    Raises:
+        CheckmateError: the folder does not exist or cannot be written, or the disk is full.
+    """
+    path = Path(path)
+    try:
+        _replace(path, text)
+    except OSError as error:
+        raise CheckmateError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes private files; a result is as readable as any file the user makes.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read_json(path: str | Path) -> Any:
+    """Parse the JSON file at `path`.
+
+    Raises:
+        CheckmateError: it cannot be read or is not JSON; the message names the file and the place.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text file"
+        raise CheckmateError(f"{path}: cannot be read: {reason}") from error
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = error.msg.removesuffix(" starting at")
+        if error.pos >= len(text.rstrip()) or reason == "Unterminated string":
+            reason += " (is the file cut short?)"
+        raise CheckmateError(
+            f"{path}: line {error.lineno}, column {error.colno}: not JSON: {reason}"
+        ) from error

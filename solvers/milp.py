@@ -1,0 +1,162 @@
+"""The paper's exact method: the frontier-advancing MILP (9), and the unpartitioned form (1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from solvers.bounds import lift_bound, node_over_budget
+from solvers.frontier import (
+    FrontierProgram,
+    build_frontier,
+    build_unpartitioned,
+    fits_in_memory,
+)
+from solvers.graph import ComputationGraph
+from solvers.heuristics import solve_linearized_greedy
+from solvers.linear import LinearResult
+from solvers.optimizer import optimize
+from solvers.schedule import Schedule
+from solvers.simulate import simulate
+from solvers.solution import Order, Problem, Solution, Status, answer
+
+Build = Callable[[ComputationGraph, float], FrontierProgram]
+
+_ATTEMPTS = 4
+_UNSAYABLE = (
+    "the program has no solution; only a schedule that computes a node twice within a stage, "
+    "which it cannot say, may still fit: try moments"
+)
+
+
+def solve_milp(problem: Problem) -> Solution:
+    """The optimum of equation (9), in the graph's own order.
+
+    That is the optimum among the schedules that (9) can say: stage t ends with the first
+    computation of node t and computes each other node at most once, in input order. Optimum and
+    bound hold for these. That (9) has no solution is no proof that nothing fits, since a node
+    computed twice in a stage can save the memory that decides; `moments` knows of that too.
+    Options: see `solvers.optimizer.optimize`.
+
+    Raises:
+        SolverError: the backend is missing or its licence does not cover the model.
+    """
+    return _solve(problem, "milp", build_frontier, "fixed")
+
+
+def solve_unpartitioned(problem: Problem) -> Solution:
+    """The optimum of equation (1): n stages in each of which any node may be computed.
+
+    Kept to compare with `milp`, as appendix A does: with a fixed order it has the same optimum
+    and is far slower. It can also leave the order free.
+
+    Raises:
+        SolverError: the graph has nodes that equation (1) cannot say, such as stateful ones.
+    """
+
+    def build(graph: ComputationGraph, memory: float) -> FrontierProgram:
+        return build_unpartitioned(graph, memory, order=problem.order)
+
+    return _solve(problem, "milp_unpartitioned", build, problem.order)
+
+
+def best_heuristic(problem: Problem) -> Solution:
+    """What the best heuristic for any graph finds in a tenth of the time."""
+    brief = replace(problem, time_limit=problem.seconds + 0.1 * problem.seconds_left, options={})
+    return solve_linearized_greedy(brief)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What asking the backend came to; costs in the graph's unit."""
+
+    schedule: Schedule | None
+    status: Status
+    bound: float | None
+    statistics: dict[str, float]
+
+
+def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
+    """Ask for the optimum of what `build` builds, which holds for `order`."""
+    graph = problem.graph
+    if graph.input_order_peak <= problem.budget:
+        one_pass = Schedule(range(len(graph)))
+        return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
+    heuristic = best_heuristic(problem)
+    incumbent, least = heuristic.schedule, heuristic.least_budget
+    too_large = node_over_budget(problem)
+    if too_large is not None:
+        node, needed = too_large
+        note = f"computing {graph.nodes[node].name!r} alone takes {needed} bytes"
+        return answer(problem, name, None, infeasible=True, least_budget=least, note=note)
+    if not fits_in_memory(graph):
+        note = f"the MILP of {len(graph)} nodes is too large to build; this is a heuristic's answer"
+        return answer(problem, name, incumbent, least_budget=least, note=note)
+    problem.report(heuristic.cost, None, "building the model")
+    try:
+        outcome = _minimize(problem, build, incumbent)
+    except KeyboardInterrupt:
+        note = "stopped; this is a heuristic's answer"
+        return answer(problem, name, incumbent, least_budget=least, note=note)
+    schedule = outcome.schedule
+    proved = outcome.status is Status.OPTIMAL and order == problem.order
+    if schedule is None or (
+        heuristic.cost is not None and simulate(graph, schedule).cost > heuristic.cost
+    ):
+        schedule = incumbent
+    unsayable = outcome.status is Status.INFEASIBLE and schedule is None
+    return answer(
+        problem,
+        name,
+        schedule,
+        bound=outcome.bound,
+        bound_order=order,
+        proved=proved,
+        least_budget=least,
+        note=_UNSAYABLE if unsayable else "",
+        statistics=outcome.statistics,
+    )
+
+
+def _minimize(problem: Problem, build: Build, incumbent: Schedule | None) -> _Outcome:
+    """Solve the program; again with less memory where rounding took its answer over budget."""
+    graph = problem.graph
+    memory: float = problem.activation_budget
+    bound: float | None = None
+    statistics: dict[str, float] = {}
+
+    def report() -> None:
+        cost = None if incumbent is None else simulate(graph, incumbent).cost
+        problem.report(cost, bound, "solving the MILP")
+
+    for attempt in range(_ATTEMPTS):
+        before = problem.seconds
+        program = build(graph, memory)
+        built = problem.seconds
+        start = None if incumbent is None else program.point(*incumbent.to_matrices(graph))
+        result = optimize(problem, program.model, start, report)
+        if attempt == 0:
+            bound = _bound(program, result)
+            rows, columns = program.model.matrix.shape
+            statistics = {"rows": rows, "columns": columns, "build_seconds": built - before}
+        if result.values is None:
+            # Only the program with the whole budget can prove that nothing fits.
+            status = result.status if attempt == 0 else Status.TIMEOUT
+            return _Outcome(None, status, bound, statistics)
+        schedule = _schedule(program, result)
+        peak = simulate(graph, schedule).peak
+        if peak <= problem.budget:
+            return _Outcome(schedule, result.status, bound, statistics)
+        memory -= peak - problem.budget
+    return _Outcome(None, Status.TIMEOUT, bound, statistics)
+
+
+def _bound(program: FrontierProgram, result: LinearResult) -> float | None:
+    bound = None if result.bound is None else program.cost(result.bound)
+    return lift_bound(program.graph, bound)
+
+
+def _schedule(program: FrontierProgram, result: LinearResult) -> Schedule:
+    assert result.values is not None
+    R, S = program.matrices(result.values)
+    return Schedule.from_matrices(program.graph, R > 0.5, S > 0.5)

@@ -1,0 +1,108 @@
+"""Asks a backend to solve a `LinearModel`, under a problem's time limit and options."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import cast
+
+from solvers.backends import backend
+from solvers.errors import SolverError
+from solvers.linear import LinearModel, LinearResult, Vector
+from solvers.solution import Problem
+
+_DEFAULT = "cvxpy"
+_REPORT_SECONDS = 0.2
+_STOPPABLE = ("highs",)
+"""Backends that answer with what they have found when they are told to stop."""
+
+
+def optimize(
+    problem: Problem,
+    model: LinearModel,
+    start: Vector | None = None,
+    while_waiting: Callable[[], None] = lambda: None,
+) -> LinearResult:
+    """Solve `model` with the backend that `problem.options["backend"]` names, cvxpy by default.
+
+    Options: `backend`, such as "cvxpy", "gurobi", or "cvxpy:SCIPY" for any MILP solver that
+    cvxpy finds; `threads`; `gap`, relative; `fallback=True` goes on with HiGHS, and
+    warns, where the backend's package or licence does not do.
+
+    Args:
+        start: a point to start from, for the backends that can use one.
+        while_waiting: called a few times a second; may raise `KeyboardInterrupt`.
+
+    Raises:
+        KeyboardInterrupt: the user stopped it, and the backend cannot tell what it has found.
+    """
+    name = str(problem.options.get("backend", _DEFAULT))
+    try:
+        return _in_background(problem, name, model, start, while_waiting)
+    except SolverError as error:
+        if name == _DEFAULT or not problem.options.get("fallback", False):
+            raise
+        warnings.warn(f"going on with HiGHS: {error}", stacklevel=2)
+        return _in_background(problem, _DEFAULT, model, start, while_waiting)
+
+
+def _ask(
+    problem: Problem,
+    name: str,
+    model: LinearModel,
+    start: Vector | None,
+    stop: threading.Event,
+) -> LinearResult:
+    name, _, solver = name.partition(":")
+    ask = cast(Callable[..., LinearResult], backend(name))
+    if solver and name != "cvxpy":
+        raise SolverError(f"backend '{name}:{solver}': only cvxpy has solvers to choose among")
+    own: dict[str, object] = {"solver": solver} if solver else {}
+    if name in _STOPPABLE:
+        own["stop"] = stop
+    return ask(
+        model,
+        time_limit=max(problem.seconds_left, 0.01),
+        relative_gap=float(problem.options.get("gap", 1e-4)),
+        start=start,
+        threads=int(problem.options.get("threads", 1)),
+        seed=problem.seed,
+        **own,
+    )
+
+
+def _in_background(
+    problem: Problem,
+    name: str,
+    model: LinearModel,
+    start: Vector | None,
+    while_waiting: Callable[[], None],
+) -> LinearResult:
+    """Ask in a thread of its own, since compiled solvers do not hear Ctrl-C."""
+    results: list[LinearResult] = []
+    errors: list[SolverError] = []
+    stop = threading.Event()
+
+    def run() -> None:
+        try:
+            results.append(_ask(problem, name, model, start, stop))
+        except SolverError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_REPORT_SECONDS)
+            while_waiting()
+    except KeyboardInterrupt:
+        stop.set()
+        if name not in _STOPPABLE or not model.integer.any():
+            raise
+        thread.join()
+    if errors:
+        raise errors[0]
+    if not results:
+        raise SolverError("the backend ended without an answer; its own message is above")
+    return results[0]

@@ -1,0 +1,124 @@
+"""Every solver under one name, and `solve`, which asks one of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from solvers.budget import Budget, parse_budget
+from solvers.errors import SolverError
+from solvers.graph import ComputationGraph
+from solvers.solution import Order, Problem, Progress, Solution
+
+Solver = Callable[[Problem], Solution]
+
+
+@dataclass(frozen=True)
+class SolverEntry:
+    """A line of the table that `checkmate-tf solvers` prints.
+
+    Attributes:
+        name: what a user types.
+        kind: heuristic, exact, bound, search or portfolio.
+        valid_on: the graphs its rule is defined for.
+        needs: packages beyond the basic ones.
+        summary: what it does, with its source.
+        location: "module:function", imported when first asked for.
+    """
+
+    name: str
+    kind: str
+    valid_on: str
+    needs: str
+    summary: str
+    location: str
+
+    def load(self) -> Solver:
+        """Import the solver's function."""
+        module, _, function = self.location.partition(":")
+        return cast(Solver, getattr(importlib.import_module(module), function))
+
+
+_TABLE = (
+    # name, kind, valid on, needs, summary, module:function
+    ("auto", "portfolio", "any", "numba, highspy", "the best found within the time limit", "auto:solve_auto"),
+    ("moments", "exact", "any", "highspy", "exact for a fixed order, by moments", "moments:solve_moments"),
+    ("search", "search", "any", "numba", "local search over sequences, fixed or free order", "search:solve_search"),
+    ("milp", "exact", "any", "cvxpy or gurobi", "frontier-advancing MILP (Jain et al., eq. 9)", "milp:solve_milp"),
+    ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", "MILP without stages fixed (eq. 1)", "milp:solve_unpartitioned"),
+    ("lp_rounding", "heuristic", "any", "cvxpy", "two-phase LP rounding (section 5)", "rounding:solve_lp_rounding"),
+    ("lp_bound", "bound", "any", "cvxpy", "lower bound: LP relaxation of eq. 9", "rounding:solve_lp_bound"),
+    ("checkpoint_all", "heuristic", "any", "", "keep every value", "heuristics:solve_checkpoint_all"),
+    ("checkpoint_last", "heuristic", "any", "", "keep only the last value", "heuristics:solve_checkpoint_last"),
+    ("chen_sqrt", "heuristic", "chains", "", "every √L-th layer (Chen et al. 2016)", "heuristics:solve_chen_sqrt"),
+    ("chen_greedy", "heuristic", "chains", "", "by accumulated memory (Chen et al. 2016)", "heuristics:solve_chen_greedy"),
+    ("ap_sqrt", "heuristic", "cut vertices", "", "√n over articulation points", "heuristics:solve_ap_sqrt"),
+    ("ap_greedy", "heuristic", "cut vertices", "", "greedy over articulation points", "heuristics:solve_ap_greedy"),
+    ("linearized_sqrt", "heuristic", "any", "", "√n over all forward nodes", "heuristics:solve_linearized_sqrt"),
+    ("linearized_greedy", "heuristic", "any", "", "greedy over all forward nodes", "heuristics:solve_linearized_greedy"),
+    ("griewank", "heuristic", "chains", "", "binomial checkpointing (revolve, 2000)", "griewank:solve_griewank"),
+    ("segment_sum", "dynamic program", "chains", "", "least peak, Chen's objective (Hong et al.)", "segments:solve_segment_sum"),
+    ("segment_traced", "dynamic program", "chains", "", "least peak, traced objective (Hong et al.)", "segments:solve_segment_traced"),
+    ("segment_revised", "dynamic program", "chains", "", "least peak, revised objective, O(n) (Hong et al.)", "segments:solve_segment_revised"),
+)  # fmt: skip
+
+SOLVERS: dict[str, SolverEntry] = {
+    row[0]: SolverEntry(*row[:5], location=f"solvers.{row[5]}") for row in _TABLE
+}
+
+
+def find_solver(name: str) -> SolverEntry:
+    """The solver called `name`.
+
+    Raises:
+        SolverError: there is none; the message lists those that exist.
+    """
+    if name in SOLVERS:
+        return SOLVERS[name]
+    close = difflib.get_close_matches(str(name), SOLVERS, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise SolverError(f"no solver {name!r}{hint}; there are: {', '.join(SOLVERS)}")
+
+
+def solve(
+    graph: ComputationGraph,
+    budget: int | float | str | Budget,
+    solver: str = "auto",
+    time_limit: float = 60.0,
+    *,
+    order: Order = "fixed",
+    seed: int = 0,
+    on_progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Solution:
+    """Find a schedule of `graph` within `budget`.
+
+    Args:
+        budget: bytes, `fixed_bytes` included; or a share, of the input-order peak without
+            `fixed_bytes`; see `solvers.budget`.
+        solver: a name from `checkmate-tf solvers`.
+        time_limit: seconds.
+        order: "free" lets the solver change the order of first computations.
+        options: what only some solvers know, like `backend="gurobi"`.
+
+    Raises:
+        BudgetError: `budget` is not a size.
+        SolverError: no such solver, or it is not valid on this graph.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node, solve
+        >>> a, b = Node("a", 1, 4), Node("b", 1, 4, dependencies=(0,))
+        >>> solve(ComputationGraph((a, b)), budget=8, solver="checkpoint_all").cost
+        2.0
+    """
+    entry = find_solver(solver)
+    if not time_limit > 0:
+        raise SolverError(f"time limit {time_limit!r} is not a positive number of seconds")
+    if order not in ("fixed", "free"):
+        raise SolverError(f"order {order!r} is neither 'fixed' nor 'free'")
+    size = parse_budget(budget).in_bytes(graph.fixed_bytes, graph.input_order_peak)
+    problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
+    return entry.load()(problem)

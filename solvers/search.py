@@ -1,0 +1,278 @@
+"""Local search for cheap schedules under a budget, in fixed or free order.
+
+Chains of simulated annealing (see `solvers.annealing`) run side by side in threads, round after
+round; what they find is confirmed by the simulator before it counts.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from solvers.annealing import anneal
+from solvers.graph import ComputationGraph, Node
+from solvers.schedule import Schedule
+from solvers.sequence import greedy_order, least_need
+from solvers.simulate import simulate
+from solvers.solution import Order, Problem, Solution, answer
+from solvers.tape import lay
+from solvers.tape_layout import build_tape
+
+HOT, WARM, COLD = 0.6, 0.1, 0.006  # temperatures, in mean costs of a node
+CLOSE = 1e-3  # relative gap to a bound at which searching on is hopeless
+MOVES_PER_NODE = 3000  # of one round
+FEWEST_MOVES, MOST_MOVES = 50_000, 20_000_000
+CHUNK_SECONDS = 0.2
+CHAINS = 4  # most threads
+PATIENCE = 8  # rounds without an improvement after which the search ends
+
+Found = Callable[[Schedule, float], None]
+
+
+class Chain:
+    """One run of simulated annealing, in chunks that can be interrupted."""
+
+    def __init__(self, graph: ComputationGraph, budget: int, order: Order, seed: int) -> None:
+        """`budget` is in bytes, without the graph's `fixed_bytes`."""
+        self.budget = budget
+        self.free = order == "free"
+        self.tape = build_tape(graph, order, seed)
+        positive = graph.costs[graph.costs > 0]
+        self.unit = float(positive.mean()) if len(positive) else 1.0
+        self.memory_unit = max(1.0, float(graph.memories.mean()))
+        self.price = 0.0
+
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether there is room on the tape for `schedule`, and for moves around it."""
+        times = np.bincount(schedule.steps)
+        has_slots = 5 * len(schedule) <= 4 * len(self.tape.occupant)
+        return bool(has_slots and times.max() <= self.tape.slot.shape[1])
+
+    def start(self, schedule: Schedule) -> None:
+        """Begin from `schedule`, whatever its peak."""
+        assert self.fits(schedule)
+        lay(self.tape, np.array(schedule.steps, dtype=np.int64), self.budget)
+        self.price = 0.02 * self.unit / self.memory_unit
+
+    def run(self, moves: int, hot: float, cold: float, limit: float) -> Schedule | None:
+        """Anneal from `hot` to `cold`; the best schedule under budget that costs below `limit`."""
+        highest_price = 1e4 * self.unit / self.memory_unit
+        self.price, length = anneal(
+            self.tape,
+            moves,
+            hot * self.unit,
+            cold * self.unit,
+            self.price,
+            highest_price,
+            self.free,
+            limit,
+        )
+        return Schedule(self.tape.best[:length]) if length else None
+
+
+class Search:
+    """Chains that share one incumbent.
+
+    Attributes:
+        schedule, cost: the best under budget so far, or None and infinity.
+    """
+
+    def __init__(
+        self, graph: ComputationGraph, budget: int, order: Order, seed: int, chains: int
+    ) -> None:
+        """`budget` is in bytes, `fixed_bytes` included."""
+        self.graph = graph
+        self.budget = budget
+        activation_budget = budget - graph.fixed_bytes
+        self.chains = [
+            Chain(graph, activation_budget, order, seed * CHAINS + i) for i in range(chains)
+        ]
+        self.schedule: Schedule | None = None
+        self.cost = math.inf
+        self.speed = 0.0
+        self.rounds = 0
+
+    def offer(self, schedule: Schedule | None) -> bool:
+        """Take `schedule` as the incumbent if the simulator confirms that it is better."""
+        if schedule is None:
+            return False
+        simulation = simulate(self.graph, schedule)
+        if simulation.peak > self.budget or simulation.cost >= self.cost:
+            return False
+        self.schedule, self.cost = schedule, simulation.cost
+        return True
+
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether a chain can start from `schedule`."""
+        return self.chains[0].fits(schedule)
+
+    def round(
+        self,
+        starts: list[Schedule],
+        hot: list[float],
+        moves: int,
+        deadline: float,
+        enough: float,
+        on_found: Found,
+    ) -> None:
+        """Anneal a chain from each start, until `deadline` or a cost of `enough`.
+
+        Args:
+            hot: first temperature of each.
+            moves: of every chain, fewer where time is short.
+            deadline: as `time.monotonic` counts.
+        """
+        chains = self.chains[: len(starts)]
+        for chain, start in zip(chains, starts, strict=True):
+            chain.start(start)
+        self.rounds += 1
+        done = 0
+        with ThreadPoolExecutor(len(chains)) as pool:
+            while done < moves and (self.schedule is None or self.cost > enough):
+                now = time.monotonic()
+                left = deadline - now
+                if left <= 0:
+                    return
+                moves_left = moves - done
+                if self.speed:
+                    moves_left = min(moves_left, int(self.speed * left) + 1)
+                chunk = min(moves_left, int(self.speed * CHUNK_SECONDS) + 2000)
+                total = done + moves_left
+                results = [
+                    pool.submit(
+                        chain.run,
+                        chunk,
+                        first * (COLD / first) ** (done / total),
+                        first * (COLD / first) ** ((done + chunk) / total),
+                        self.cost,
+                    )
+                    for chain, first in zip(chains, hot, strict=True)
+                ]
+                for result in results:
+                    if self.offer(result.result()):
+                        assert self.schedule is not None
+                        on_found(self.schedule, self.cost)
+                self.speed = chunk / max(1e-6, time.monotonic() - now)
+                done += chunk
+
+
+def compile_kernels() -> float:
+    """Make sure that the search is compiled; the seconds that this took (20 once, then none)."""
+    before = time.monotonic()
+    chain = Chain(ComputationGraph((Node("a", 1.0, 1),)), 1, "fixed", 0)
+    chain.start(Schedule([0]))
+    chain.run(0, HOT, COLD, math.inf)
+    return time.monotonic() - before
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def moves_per_round(graph: ComputationGraph) -> int:
+    """How many moves one chain makes from hot to cold."""
+    return int(np.clip(MOVES_PER_NODE * len(graph), FEWEST_MOVES, MOST_MOVES))
+
+
+def starts_of(graph: ComputationGraph, order: Order) -> list[Schedule]:
+    """Schedules without repeats to start from."""
+    in_order = Schedule(range(len(graph)))
+    return [in_order] if order == "fixed" else [in_order, Schedule(greedy_order(graph))]
+
+
+def improve(
+    search: Search,
+    order: Order,
+    deadline: float,
+    enough: float,
+    on_found: Found,
+    patience: int = PATIENCE,
+) -> None:
+    """Run rounds until `deadline`, a cost of `enough`, or `patience` rounds without a better one.
+
+    The first round starts hot from the plain orders. Later on one chain starts over, and the
+    others warm from the incumbent.
+    """
+    moves = moves_per_round(search.graph)
+    plain = starts_of(search.graph, order)
+    count = len(search.chains)
+    idle = 0
+    while idle < patience and time.monotonic() < deadline and search.cost > enough:
+        before = search.cost
+        starts = [plain[(i + search.rounds) % len(plain)] for i in range(count)]
+        hot = [HOT] * count
+        if search.schedule is not None and search.fits(search.schedule):
+            warm = range(search.rounds % 2, count) if count == 1 else range(1, count)
+            for i in warm:
+                starts[i], hot[i] = search.schedule, WARM
+        search.round(starts, hot, moves, deadline, enough, on_found)
+        idle = 0 if search.cost < before * (1 - 1e-6) else idle + 1
+
+
+def least_memory_found(
+    graph: ComputationGraph, order: Order, deadline: float, seed: int = 0
+) -> tuple[Schedule, int]:
+    """The schedule of least peak that a search finds, and its peak, `fixed_bytes` included.
+
+    Each round aims at a peak lower than the best so far, the next one less low after a miss.
+    """
+    best = min(starts_of(graph, order), key=lambda each: simulate(graph, each).peak)
+    peak = simulate(graph, best).peak
+    floor = graph.fixed_bytes + least_need(graph)
+    moves = moves_per_round(graph) // 4
+    ambition = 0.5
+    round_number = 0
+    while peak > floor and ambition > 0.004 and time.monotonic() < deadline:
+        target = floor + int((peak - floor) * (1 - ambition))
+        search = Search(graph, target, order, seed + round_number, 1)
+        search.round([best], [WARM], moves, deadline, math.inf, lambda *_: None)
+        round_number += 1
+        if search.schedule is None or not search.fits(search.schedule):
+            ambition /= 2
+        else:
+            best, peak = search.schedule, simulate(graph, search.schedule).peak
+    return best, peak
+
+
+def solve_search(problem: Problem) -> Solution:
+    """Local search until the time limit, or until it no longer helps; see the module."""
+    graph = problem.graph
+    deadline = problem.started + problem.time_limit + compile_kernels()
+    if least_need(graph) > problem.activation_budget:
+        return answer(problem, "search", None, infeasible=True, least_budget=None)
+    search = Search(graph, problem.budget, problem.order, problem.seed, min(CHAINS, processors()))
+    bound = graph.one_pass_cost
+    least: int | None = None
+    try:
+        for start in starts_of(graph, problem.order):
+            search.offer(start)
+        enough = bound * (1 + 1e-9)
+        improve(
+            search,
+            problem.order,
+            deadline,
+            enough,
+            lambda _, cost: problem.report(cost, bound, "search"),
+        )
+        if search.schedule is None:
+            least = least_memory_found(graph, problem.order, deadline, problem.seed)[1]
+    except KeyboardInterrupt:
+        pass
+    return answer(
+        problem,
+        "search",
+        search.schedule,
+        bound=bound,
+        bound_order="free",
+        proved=search.cost <= bound * (1 + 1e-9),
+        least_budget=least,
+        statistics={"rounds": search.rounds, "moves per second": round(search.speed)},
+    )

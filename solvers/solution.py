@@ -1,0 +1,168 @@
+"""What a solver is asked, and what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+
+from solvers.graph import ComputationGraph
+from solvers.schedule import Schedule
+from solvers.simulate import simulate
+
+Order = Literal["fixed", "free"]
+
+
+class Status(str, Enum):
+    """How a solver ended.
+
+    `OPTIMAL` and `INFEASIBLE` are proofs; `FEASIBLE` is a schedule under budget without a
+    proof; `TIMEOUT` means that nothing under budget was found and nothing was proved either,
+    because time ran out or because the solver's rule has no more to try.
+    """
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    TIMEOUT = "timeout"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A word from a running solver: its best cost so far and the best lower bound."""
+
+    seconds: float
+    cost: float | None
+    bound: float | None
+    phase: str = ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One question to one solver.
+
+    Attributes:
+        graph: what has to be computed.
+        budget: bytes at any moment, `graph.fixed_bytes` included.
+        time_limit: seconds after which the solver answers with what it has.
+        order: "fixed" keeps first computations in input order, "free" may change it.
+        seed: of everything random.
+        on_progress: called with every improvement, for progress bars; may raise
+            `KeyboardInterrupt` to stop the solver, which then answers with what it has.
+        options: what only some solvers know, like `backend`.
+    """
+
+    graph: ComputationGraph
+    budget: int
+    time_limit: float = 60.0
+    order: Order = "fixed"
+    seed: int = 0
+    on_progress: Callable[[Progress], None] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def activation_budget(self) -> int:
+        """Bytes left for what the schedule itself holds."""
+        return self.budget - self.graph.fixed_bytes
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the question was asked."""
+        return time.monotonic() - self.started
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the time limit, never negative."""
+        return max(0.0, self.time_limit - self.seconds)
+
+    def report(self, cost: float | None, bound: float | None, phase: str = "") -> None:
+        """Tell `on_progress`, if anybody listens."""
+        if self.on_progress is not None:
+            self.on_progress(Progress(self.seconds, cost, bound, phase))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solver's answer, confirmed by the simulator.
+
+    Attributes:
+        solver: its name in the registry.
+        status: see `Status`.
+        schedule: the best schedule found under budget, or None.
+        cost: of the schedule, in the graph's unit.
+        peak: of the schedule in bytes, `fixed_bytes` included.
+        bound: no schedule under budget (in `bound_order`) costs less; None if nothing is known.
+        bound_order: "fixed" if the bound holds for the order of first computations of
+            `schedule` only, "free" if for every order.
+        seconds: from question to answer.
+        least_budget: the least budget in bytes that is known to be enough, where known.
+        note: one sentence for the user, where there is something to say.
+        statistics: figures of the solver's own.
+    """
+
+    solver: str
+    status: Status
+    schedule: Schedule | None
+    cost: float | None
+    peak: int | None
+    bound: float | None
+    seconds: float
+    bound_order: Order = "fixed"
+    least_budget: int | None = None
+    note: str = ""
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+
+
+def answer(
+    problem: Problem,
+    solver: str,
+    schedule: Schedule | None,
+    *,
+    bound: float | None = None,
+    bound_order: Order = "fixed",
+    proved: bool = False,
+    infeasible: bool = False,
+    least_budget: int | None = None,
+    note: str = "",
+    statistics: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Turn what a solver found into a `Solution`, past the simulator.
+
+    A schedule over budget is dropped here, and `least_budget` then says what it would need.
+
+    Args:
+        proved: the solver proved that nothing cheaper exists.
+        infeasible: the solver proved that no schedule is under budget.
+    """
+    cost: float | None = None
+    peak: int | None = None
+    if schedule is not None:
+        simulation = simulate(problem.graph, schedule)
+        least_budget = min(simulation.peak, least_budget or simulation.peak)
+        if simulation.peak > problem.budget:
+            schedule = None
+        else:
+            cost, peak = simulation.cost, simulation.peak
+    if schedule is not None:
+        status = Status.OPTIMAL if proved else Status.FEASIBLE
+    else:
+        status = Status.INFEASIBLE if infeasible else Status.TIMEOUT
+    return Solution(
+        solver=solver,
+        status=status,
+        schedule=schedule,
+        cost=cost,
+        peak=peak,
+        bound=bound,
+        bound_order=bound_order,
+        seconds=problem.seconds,
+        least_budget=least_budget,
+        note=note,
+        statistics=dict(statistics or {}),
+    )

@@ -1,0 +1,86 @@
+"""Laying out a graph on an empty tape: relations as flat arrays, sizes of everything."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from solvers.graph import ComputationGraph
+from solvers.sequence import predecessors
+from solvers.solution import Order
+from solvers.tape import BLOCK, DRAGGED, RANDOM, TOTALS, Integers, Links, Tape
+
+JOURNAL_LENGTH = 4096
+SLOTS_PER_NODE = 4
+
+
+def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
+    """An empty tape for `graph`; a fixed order is one more relation between first computations."""
+    n = len(graph)
+    copies = max(6, min(20, 2000 // n))
+    slots = BLOCK * -(-max(SLOTS_PER_NODE * n, 128) // BLOCK)
+    always = [
+        [read in set(node.dependencies) for read in graph.reads[i]]
+        for i, node in enumerate(graph.nodes)
+    ]
+    before = [sorted(each) for each in predecessors(graph)]
+    if order == "fixed":
+        before = [[i - 1] if i else [] for i in range(n)]
+    expired_by = [list(node.expired_by) for node in graph.nodes]
+    reads = links(graph.reads, always)
+    return Tape(
+        cost=graph.costs,
+        memory=graph.memories,
+        workspace=graph.workspaces,
+        recomputable=np.array([node.recomputable for node in graph.nodes], dtype=np.bool_),
+        reads=reads,
+        users=reverse(reads),
+        before=links(before),
+        behind=reverse(links(before)),
+        expired_by=links(expired_by),
+        expires=reverse(links(expired_by)),
+        occupant=np.full(slots, -1, dtype=np.int64),
+        times=np.zeros(n, dtype=np.int64),
+        slot=np.zeros((n, copies), dtype=np.int64),
+        end=np.zeros((n, copies), dtype=np.int64),
+        profile=np.zeros(slots, dtype=np.int64),
+        addend=np.zeros(slots // BLOCK, dtype=np.int64),
+        high=np.zeros(slots // BLOCK, dtype=np.int64),
+        low=np.zeros(slots // BLOCK, dtype=np.int64),
+        repeated=np.zeros(n, dtype=np.int64),
+        place=np.zeros(n, dtype=np.int64),
+        mark=np.full(n, -1, dtype=np.int64),
+        pending=np.zeros((2 * DRAGGED, 2), dtype=np.int64),
+        moved=np.zeros((2 * DRAGGED, 2), dtype=np.int64),
+        best=np.zeros(slots, dtype=np.int64),
+        journal=np.zeros((JOURNAL_LENGTH, 3), dtype=np.int64),
+        total_cost=np.zeros(1),
+        totals=first_totals(seed),
+    )
+
+
+def first_totals(seed: int) -> Integers:
+    """Totals of an empty tape, with the state of its random numbers."""
+    totals = np.zeros(TOTALS, dtype=np.int64)
+    totals[RANDOM] = np.random.default_rng(seed).integers(1, 2**62)
+    return totals
+
+
+def links(lists: Sequence[Sequence[int]], always: Sequence[Sequence[bool]] | None = None) -> Links:
+    """Lists of nodes, one a node, as `Links`."""
+    start = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
+    node = np.array(list(itertools.chain.from_iterable(lists)), dtype=np.int64)
+    if always is None:
+        return Links(start, node, np.ones(len(node), dtype=np.bool_))
+    return Links(start, node, np.array(list(itertools.chain.from_iterable(always)), dtype=np.bool_))
+
+
+def reverse(forward: Links) -> Links:
+    """The relation read from the other end."""
+    n = len(forward.start) - 1
+    source = np.repeat(np.arange(n), np.diff(forward.start))
+    by_target = np.argsort(forward.node, kind="stable")
+    start = np.searchsorted(forward.node[by_target], np.arange(n + 1)).astype(np.int64)
+    return Links(start, source[by_target].astype(np.int64), forward.always[by_target])

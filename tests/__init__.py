@@ -1,0 +1,1 @@
+"""Tests: a file for every source file, and end-to-end tests."""

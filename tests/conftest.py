@@ -1,0 +1,9 @@
+"""Settings that must be made before TensorFlow starts."""
+
+from __future__ import annotations
+
+import os
+
+# Counts memory whether oneDNN is on or off.
+os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

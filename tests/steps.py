@@ -1,0 +1,62 @@
+"""Small real train steps, shared by the tests that need TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers
+
+
+def small_cnn(dropout: float = 0.0, side: int = 32) -> Any:
+    """Convolutions with bias, batch normalization, a skip connection, optional dropout."""
+    keras.utils.set_random_seed(1)
+    inputs = x = keras.Input((side, side, 3))
+    for _ in range(3):
+        x = layers.Conv2D(16, 3, padding="same")(x)
+        x = layers.ReLU()(layers.BatchNormalization()(x))
+        x = layers.Add()([x, layers.Conv2D(16, 1)(x)])
+    x = layers.Dropout(dropout)(x)
+    x = layers.Dense(10)(layers.GlobalAveragePooling2D()(x))
+    model = keras.Model(inputs, x)
+    model.compile(
+        optimizer=keras.optimizers.SGD(0.05, momentum=0.9),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+        jit_compile=False,
+    )
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def random_batch(batch: int = 8, side: int = 32, seed: int = 0) -> tuple[Any, Any]:
+    """Images and labels."""
+    generator = np.random.default_rng(seed)
+    images = tf.constant(generator.normal(size=(batch, side, side, 3)), tf.float32)
+    return images, tf.constant(generator.integers(0, 10, batch), tf.int32)
+
+
+def all_variables(model: Any) -> list[Any]:
+    """Weights, statistics, seeds, metrics and optimizer slots."""
+    return [*model.variables, *model.optimizer.variables]
+
+
+def snapshot(model: Any) -> list[Any]:
+    """Copies of the values of all variables."""
+    return [np.array(each) for each in all_variables(model)]
+
+
+def restore(model: Any, values: list[Any]) -> None:
+    """Put the values of `snapshot` back."""
+    for variable, value in zip(all_variables(model), values, strict=True):
+        variable.assign(value)
+
+
+def train_from(model: Any, start: list[Any], step: Any, steps: int = 3) -> list[Any]:
+    """The variables after some steps from `start`."""
+    restore(model, start)
+    for number in range(steps):
+        step(random_batch(seed=number))
+    return snapshot(model)

@@ -1,0 +1,69 @@
+from dataclasses import replace
+
+import pytest
+
+from solvers import Progress, Status, simulate, solve
+from solvers.auto import least_memory
+from solvers.layer_graphs import unit_chain
+from tests.brute_force import budgets, cheapest, random_graph
+from tests.test_moments import check_against_truth
+
+
+@pytest.mark.parametrize("order", ["fixed", "free"])
+def test_right_about_tiny_graphs(order: str) -> None:
+    for seed in range(100, 110):
+        graph = random_graph(seed, most_nodes=7)
+        for budget in budgets(graph):
+            truth = cheapest(graph, budget, order)
+            solution = solve(graph, budget, "auto", 3, order=order)  # type: ignore[arg-type]
+            if order == "free" and solution.bound_order == "fixed" and solution.bound is not None:
+                # The bound is for one order: another one may cost less, this one may not.
+                assert solution.cost is not None
+                assert solution.bound <= solution.cost + 1e-9
+                solution = replace(solution, bound=None)
+            check_against_truth(solution, truth)
+            assert truth is None or solution.schedule is not None
+
+
+def test_one_pass_is_enough_at_once() -> None:
+    graph = unit_chain(16)
+    solution = solve(graph, 1.0, "auto", 60, order="free")
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost == graph.one_pass_cost
+    assert solution.seconds < 30
+
+
+def test_a_node_over_budget_is_a_proof() -> None:
+    solution = solve(unit_chain(4), 2, "auto", 60, order="free")
+    assert solution.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("order", ["fixed", "free"])
+def test_time_limit_and_progress(order: str) -> None:
+    told: list[Progress] = []
+    least_memory(unit_chain(2))  # compiled by now
+    graph = unit_chain(60)
+    solution = solve(graph, 0.3, "auto", 4, order=order, on_progress=told.append)  # type: ignore[arg-type]
+    assert solution.seconds < 5.5
+    assert solution.schedule is not None
+    assert simulate(graph, solution.schedule).peak <= 0.3 * graph.input_order_peak
+    costs = [each.cost for each in told if each.cost is not None]
+    assert costs
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_an_interrupt_gets_the_incumbent() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.cost is not None:
+            raise KeyboardInterrupt
+
+    solution = solve(unit_chain(60), 0.3, "auto", 30, order="free", on_progress=interrupt)
+    assert solution.status is Status.FEASIBLE
+    assert solution.seconds < 28
+
+
+def test_least_memory_is_reachable() -> None:
+    graph = unit_chain(16)
+    schedule, peak = least_memory(graph, "fixed", 5)
+    assert simulate(graph, schedule).peak == peak
+    assert 4 <= peak <= 6

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from solvers import Budget, BudgetError, format_bytes, parse_budget
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (4294967296, Budget(bytes=4294967296)),
+        (1, Budget(bytes=1)),
+        (np.int64(7), Budget(bytes=7)),
+        ("4294967296", Budget(bytes=4294967296)),
+        ("1e9", Budget(bytes=10**9)),
+        ("4GiB", Budget(bytes=4 * 1024**3)),
+        (" 1.5 gib ", Budget(bytes=3 * 1024**3 // 2)),
+        ("512MB", Budget(bytes=512 * 10**6)),
+        ("3kB", Budget(bytes=3000)),
+        (".5KiB", Budget(bytes=512)),
+        ("2TiB", Budget(bytes=2 * 1024**4)),
+        ("12B", Budget(bytes=12)),
+        (0.8, Budget(share=0.8)),
+        (1.0, Budget(share=1.0)),
+        (np.float32(0.5), Budget(share=0.5)),
+        ("80%", Budget(share=0.8)),
+        ("62.5 %", Budget(share=0.625)),
+        ("150%", Budget(share=1.5)),
+        (Budget(share=0.3), Budget(share=0.3)),
+    ],
+)
+def test_what_people_write(value: Any, expected: Budget) -> None:
+    assert parse_budget(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "budget 0 is not a positive size; give bytes"),
+        (-5, "budget -5 is not a positive size"),
+        (0.0, "not a positive size"),
+        (math.nan, "budget nan is not a positive size"),
+        (math.inf, "budget inf is not a positive size"),
+        (1.5, "budget 1.5: a float is a share between 0 and 1; write bytes as an int"),
+        (True, "budget True is not a size"),
+        (None, "budget None is not a size"),
+        ([1], r"budget \[1\] is not a size"),
+        ("", "budget '' is not a size"),
+        ("lots", "budget 'lots' is not a size; give bytes"),
+        ("4GiBs", "budget '4GiBs' is not a size"),
+        ("-4GiB", "budget '-4GiB' is not a size"),
+        ("4 000", "budget '4 000' is not a size"),
+        ("nan", "budget 'nan' is not a size"),
+        ("0%", "budget '0%' is not a positive size"),
+        ("0", "budget '0' is not a positive size"),
+        ("0.5B", "budget '0.5B' is not a positive size"),
+        ("1e400GB", "budget '1e400GB' is not a positive size"),
+        ("0.8", "budget '0.8' has no unit; write a share as '80%' or a size like '0.8GiB'"),
+        ("1.5", "budget '1.5' has no unit; write a share as '150%' or a size like '1.5GiB'"),
+    ],
+)
+def test_what_is_not_a_budget(value: Any, message: str) -> None:
+    with pytest.raises(BudgetError, match=message):
+        parse_budget(value)
+
+
+@pytest.mark.parametrize(
+    ("budget", "fixed", "peak", "size"),
+    [
+        ("1GB", 5, 10, 10**9),  # bytes stand for everything, whatever the peak
+        (0.5, 0, 10, 5),
+        (0.5, 100, 110, 105),  # a share is of what comes on top of the fixed bytes
+        (0.5, 0, 11, 5),  # never more than the share
+        ("100%", 7, 18, 18),
+        ("29%", 0, 100, 29),  # 0.29 × 100 is 28.999… in floating point
+        (0.07, 3, 103, 10),
+        ("150%", 10, 20, 25),
+    ],
+)
+def test_in_bytes(budget: Any, fixed: int, peak: int, size: int) -> None:
+    assert parse_budget(budget).in_bytes(fixed, peak) == size
+
+
+@given(st.integers(1, 1000), st.integers(0, 10**15))
+def test_a_share_in_tenths_of_a_percent_is_exact(thousandths: int, peak: int) -> None:
+    assert parse_budget(thousandths / 1000).in_bytes(0, peak) == thousandths * peak // 1000
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (-1536, "-1.5 KiB"),
+        (5 * 1024**2, "5.0 MiB"),
+        (3288334336, "3.1 GiB"),
+        (1024**4, "1.00 TiB"),
+        (5000 * 1024**4, "5000.00 TiB"),
+    ],
+)
+def test_format_bytes(size: float, text: str) -> None:
+    assert format_bytes(size) == text

@@ -1,0 +1,206 @@
+"""`rematerialize` as people use it: on Keras models, in fit, on free functions; and its errors."""
+
+from __future__ import annotations
+
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import checkmate_tf
+from solvers import BudgetError, CheckmateError, SolverError, format_bytes
+from tests.steps import random_batch, small_cnn, snapshot, train_from
+
+
+def deep_step(depth=12):
+    """A free function that returns loss and gradient, and its plain form."""
+    w = tf.Variable(tf.random.stateless_normal((256, 256), (3, 4)) / 16)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            for _ in range(depth):
+                x = tf.tanh(x @ w)
+            loss = tf.reduce_sum(x)
+        return loss, tape.gradient(loss, w)
+
+    return step
+
+
+def test_eager_train_step_trains_alike_within_the_budget():
+    model = small_cnn(dropout=0.2)
+    start = snapshot(model)
+    step = checkmate_tf.rematerialize(model.train_step, budget=0.7, time_limit=6)
+    ours = train_from(model, start, step)
+    plain = train_from(model, start, tf.function(model.train_step))
+    for ours_value, plain_value in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(ours_value, plain_value, rtol=2e-2, atol=2e-4)
+    assert step.plan.predicted_peak <= step.plan.budget
+    assert step.plan.predicted_peak < step.plan.baseline_peak
+    assert len(step.plan.schedule) >= len(step.plan.graph)
+
+
+def test_rehearsal_leaves_no_trace():
+    model = small_cnn()
+    start = snapshot(model)
+    step = checkmate_tf.rematerialize(model.train_step, budget=0.7, time_limit=6)
+    ours = train_from(model, start, step, steps=1)
+    assert step.plan.measured_peak is not None
+    unrehearsed = checkmate_tf.rematerialize(
+        model.train_step, budget=0.7, time_limit=6, rehearse=False
+    )
+    others = train_from(model, start, unrehearsed, steps=1)
+    assert unrehearsed.plan.measured_peak is None
+    for one, other in zip(ours, others, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-2, atol=2e-4)
+
+
+class Decorated(keras.Model):
+    """A model of its own class, with the decorator where a user puts it."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = [keras.layers.Dense(256, activation="tanh") for _ in range(8)]
+        self.last = keras.layers.Dense(10)
+
+    def call(self, x):
+        for layer in self.hidden:
+            x = layer(x)
+        return self.last(x)
+
+    @checkmate_tf.rematerialize(budget=0.8, batch_size=512, time_limit=5)
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+def test_decorated_method_in_fit_with_batches_of_any_size():
+    keras.utils.set_random_seed(0)
+    model = Decorated()
+    model.compile(
+        optimizer="adam",
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+        jit_compile=False,
+    )
+    generator = np.random.default_rng(0)
+    images = generator.normal(size=(1300, 64)).astype("float32")
+    labels = (images[:, 0] > 0).astype("int32")
+    history = model.fit(images, labels, batch_size=512, epochs=4, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]
+    assert model.train_step.plan.schedule is not None
+    assert model.train_step.plan.budget >= model.train_step.plan.predicted_peak
+
+
+def test_two_models_of_one_class_have_plans_of_their_own():
+    first, second = Decorated(), Decorated()
+    assert first.train_step is first.train_step
+    assert first.train_step is not second.train_step
+
+
+def test_loss_and_gradients():
+    plain = deep_step()
+    step = checkmate_tf.rematerialize(plain, budget=0.6, time_limit=5)
+    x = tf.random.stateless_normal((1024, 256), (1, 2))
+    loss, gradient = step(x)
+    expected_loss, expected_gradient = tf.function(plain)(x)
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-4)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-3, atol=1e-3)
+    text = str(step.plan)
+    assert "budget" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_measured_peak_falls():
+    """How far it falls is for benchmarks: the allocator of this process has a past."""
+    plain = deep_step(depth=24)
+    x = tf.random.stateless_normal((4096, 256), (1, 2))
+    traced = tf.function(plain)
+    traced(x)
+    unchanged = checkmate_tf.measure_peak(traced, x)
+    step = checkmate_tf.rematerialize(plain, budget=int(0.6 * unchanged), time_limit=5)
+    step(x)
+    assert max(checkmate_tf.measure_peak(step, x) for _ in range(3)) < 0.9 * unchanged
+
+
+def test_numpy_and_python_arguments():
+    def step(x, factor, name="x"):
+        return {name: tf.reduce_sum(tf.exp(x) * tf.exp(-x)) * factor}
+
+    again = checkmate_tf.rematerialize(step, budget=1.0, time_limit=5)
+    x = np.ones((512, 512), np.float32)
+    assert float(again(x, 2.0)["x"]) == pytest.approx(2 * 512 * 512, rel=1e-4)
+    assert float(again(x, 3.0, name="y")["y"]) == pytest.approx(3 * 512 * 512, rel=1e-4)
+
+
+def test_inside_a_mirrored_strategy():
+    devices = tf.config.list_logical_devices("CPU")
+    strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
+    with strategy.scope():
+        plain = deep_step()
+    step = checkmate_tf.rematerialize(plain, budget=0.7, time_limit=5)
+    x = tf.random.stateless_normal((512, 256), (1, 2))
+
+    @tf.function
+    def replicated(x):
+        return strategy.run(step, args=(x,))
+
+    loss, _ = replicated(x)
+    assert float(strategy.reduce("SUM", loss, axis=None)) == pytest.approx(
+        float(tf.function(plain)(x)[0]), rel=1e-3
+    )
+
+
+def test_too_small_a_budget_says_what_would_do():
+    step = checkmate_tf.rematerialize(deep_step(), budget="1MB", time_limit=4)
+    with pytest.raises(BudgetError, match="too small") as caught:
+        step(tf.ones((1024, 256)))
+    least = caught.value.least
+    assert least is not None
+    assert format_bytes(least) in str(caught.value)
+    # What else the process holds may have grown a little since.
+    enough = int(least) + 4 * 2**20
+    step = checkmate_tf.rematerialize(deep_step(), budget=enough, time_limit=8, rehearse=False)
+    step(tf.ones((1024, 256)))
+    assert step.plan.predicted_peak <= enough
+
+
+@pytest.mark.parametrize("budget", ["4 bananas", 0, -1, float("nan"), True, 1.5, ""])
+def test_a_budget_that_is_no_size_fails_at_once(budget):
+    with pytest.raises(BudgetError, match=re.escape(repr(budget))):
+        checkmate_tf.rematerialize(deep_step(), budget=budget)
+
+
+def test_unknown_batch_size():
+    step = tf.function(
+        checkmate_tf.rematerialize(deep_step(), budget=0.5),
+        input_signature=[tf.TensorSpec((None, 256))],
+        autograph=False,  # it wraps errors in one of its own
+    )
+    with pytest.raises(CheckmateError, match="batch_size="):
+        step.get_concrete_function()
+
+
+def test_nothing_to_rematerialize_runs_unchanged():
+    step = checkmate_tf.rematerialize(lambda x: x + 1, budget=0.5)
+    with pytest.warns(UserWarning, match="runs unchanged"):
+        assert float(step(tf.constant(1.0))) == 2
+    assert step.plan is None
+
+
+def test_compiled_by_xla():
+    model = small_cnn()
+    model.jit_compile = True
+    step = checkmate_tf.rematerialize(model.train_step, budget=0.5)
+    with pytest.raises(CheckmateError, match="jit_compile=False"):
+        step(random_batch())
+    compiled = tf.function(deep_step(), jit_compile=True)
+    with pytest.raises(CheckmateError, match="jit_compile=False"):
+        checkmate_tf.rematerialize(compiled, budget=0.5)(tf.ones((8, 256)))
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(SolverError, match="linearized_greedy"):
+        checkmate_tf.rematerialize(deep_step(), budget=0.5, solver="simplex")
+    with pytest.raises(CheckmateError, match="roofline"):
+        checkmate_tf.rematerialize(deep_step(), budget=0.5, costs="guess")

@@ -1,0 +1,142 @@
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from solvers import ComputationGraph, Node, Schedule, Solution, Status, simulate, solve
+from solvers.layer_graphs import unit_chain
+from solvers.moments_model import build_model, last_needs
+from solvers.sequence import first_order, greedy_order, renumber
+from tests.brute_force import budgets, cheapest, random_graph
+from tests.graphs import shared_graph
+
+pytest.importorskip("highspy")
+
+# (file, budget share, overhead in % of one pass; None where nothing fits)
+KNOWN = [
+    ("vgg16_b256_train", 0.9, 1.968),
+    ("vgg16_b256_train", 0.8, None),
+    *zip(
+        itertools.repeat("unet_b32_train"),
+        (0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
+        (1.129, 1.984, 2.967, 4.451, 6.967, 13.11),
+        strict=False,
+    ),
+    *zip(
+        itertools.repeat("resnet50_b256_train"),
+        (0.9, 0.8, 0.7, 0.6, 0.5),
+        (0.1085, 0.2786, 0.5645, 0.9626, 1.4988),
+        strict=False,
+    ),
+]
+
+
+def check_against_truth(solution: Solution, truth: float | None) -> None:
+    """Assert what every answer must satisfy, and what a proof must."""
+    if solution.status is Status.INFEASIBLE:
+        assert truth is None
+    if truth is None:
+        assert solution.schedule is None
+        return
+    if solution.bound is not None:
+        assert solution.bound <= truth * (1 + 1e-6) + 1e-9
+    if solution.cost is not None:
+        assert solution.cost >= truth - 1e-9
+    if solution.status is Status.OPTIMAL:
+        assert solution.cost == pytest.approx(truth, rel=1e-4)
+
+
+@pytest.mark.parametrize("first_seed", range(0, 600, 100))
+def test_never_wrong_about_tiny_graphs(first_seed: int) -> None:
+    asked = solved = 0
+    for seed in range(first_seed, first_seed + 100):
+        graph = random_graph(seed)
+        for budget in budgets(graph):
+            truth = cheapest(graph, budget)
+            solution = solve(graph, budget, "moments", 5)
+            check_against_truth(solution, truth)
+            asked += 1
+            solved += solution.status in (Status.OPTIMAL, Status.INFEASIBLE)
+    assert solved > 0.9 * asked
+
+
+@pytest.mark.parametrize(("budget", "cost"), [(4, 26), (5, 22), (6, 21)])
+def test_unit_chain_of_the_paper(budget: int, cost: int) -> None:
+    solution = solve(unit_chain(8), budget, "moments", 20)
+    assert solution.cost is not None
+    assert solution.bound is not None
+    assert solution.bound <= cost <= solution.cost
+
+
+@pytest.mark.parametrize(("file", "share", "overhead"), KNOWN)
+def test_published_networks(file: str, share: float, overhead: float | None) -> None:
+    graph = shared_graph(file)
+    solution = solve(graph, share, "moments", 30)
+    if overhead is None:
+        assert solution.status is Status.INFEASIBLE
+        return
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost is not None
+    percent = 100 * (solution.cost / graph.one_pass_cost - 1)
+    assert percent == pytest.approx(overhead, abs=0.011)
+
+
+def test_every_schedule_is_a_point_of_the_relaxation() -> None:
+    """What makes the bound one: no schedule under budget is cut off."""
+    checked = 0
+    for seed in range(200):
+        graph = random_graph(seed)
+        for budget in budgets(graph):
+            solution = solve(graph, budget, "moments", 5)
+            if solution.schedule is None or len(solution.schedule) == len(graph):
+                continue
+            n = len(graph)
+            cuts = [(j, q) for j in range(1, n) for q in range(j) if graph.nodes[q].memory]
+            model = build_model(graph, budget - graph.fixed_bytes, tuple(range(n)), cuts)
+            x = model.point(solution.schedule)
+            assert (model.linear.matrix @ x <= model.linear.row_upper + 1e-6).all()
+            assert model.cost(float(model.linear.objective @ x)) == pytest.approx(solution.cost)
+            checked += 1
+    assert checked > 20
+
+
+def test_a_budget_that_one_pass_meets_costs_nothing() -> None:
+    graph = random_graph(3)
+    solution = solve(graph, graph.input_order_peak, "moments")
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost == graph.one_pass_cost
+
+
+def test_last_needs_see_through_repeats() -> None:
+    chain = ComputationGraph(
+        (
+            Node("a", 1, 1),
+            Node("b", 1, 1, dependencies=(0,)),
+            Node("c", 1, 1, dependencies=(1,)),
+            Node("d", 1, 1, dependencies=(1, 2)),
+        )
+    )
+    assert last_needs(chain).tolist() == [3, 3, 3, -1]
+    pinned = replace(
+        chain, nodes=(chain.nodes[0], replace(chain.nodes[1], recomputable=False), *chain.nodes[2:])
+    )
+    assert last_needs(pinned).tolist()[0] == 1
+
+
+def test_renumbering_keeps_cost_and_peak() -> None:
+    for seed in range(30):
+        graph = random_graph(seed)
+        order = greedy_order(graph)
+        again = renumber(graph, order)
+        here, there = simulate(graph, Schedule(order)), simulate(again, Schedule(range(len(graph))))
+        assert (here.cost, here.peak) == (there.cost, there.peak)
+        assert first_order(Schedule([*order, *order])) == order
+
+
+def test_what_holds_for_one_order_is_not_claimed_for_all():
+    graph = unit_chain(8)
+    fixed = solve(graph, 5, solver="moments", order="fixed")
+    free = solve(graph, 5, solver="moments", order="free")
+    assert fixed.status is Status.OPTIMAL
+    assert free.status is Status.FEASIBLE
+    assert free.bound_order == "fixed"

@@ -1,0 +1,142 @@
+"""Replayed steps compute what the plain step computes: every schedule, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from checkmate_tf import rewrite
+from checkmate_tf.extraction import extract_step
+from checkmate_tf.replay import segments
+from checkmate_tf.rewriting import rewrite_extracted
+from solvers import Schedule, ScheduleError, solve
+from tests.steps import random_batch, small_cnn, snapshot, train_from
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_fusions():
+    """Grappler fuses and rewrites differently around control edges, so bits would differ."""
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options(
+        {"arithmetic_optimization": False, "remapping": False}
+    )
+    yield
+    tf.config.optimizer.set_experimental_options(
+        {name: before.get(name, True) for name in ("arithmetic_optimization", "remapping")}
+    )
+
+
+def assert_close(ours, plain):
+    """Equal but for the order in which three gradients are added.
+
+    With several inter-op threads not even the plain step repeats its bits; `test_same_bits`
+    compares bits, in processes with one such thread.
+    """
+    for ours_value, plain_value in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(ours_value, plain_value, rtol=2e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("share", [None, 0.8, 0.6])
+@pytest.mark.parametrize("order", ["fixed", "free"])
+def test_variables_after_three_steps(share, order):
+    model = small_cnn(dropout=0.3)
+    start = snapshot(model)
+    concrete = tf.function(model.train_step).get_concrete_function(random_batch())
+    extracted = extract_step(concrete)
+    graph = extracted.graph
+    schedule = Schedule(range(len(graph)))
+    if share is not None:
+        schedule = solve(graph, share, order=order, time_limit=5).schedule
+        assert schedule is not None
+    step = rewrite_extracted(extracted, schedule)
+    plain = train_from(model, start, concrete)
+    assert_close(train_from(model, start, step), plain)
+    assert not np.array_equal(plain[0], start[0]), "the step must train"
+
+
+def test_a_schedule_that_recomputes_computes_more_operations():
+    model = small_cnn()
+    concrete = tf.function(model.train_step).get_concrete_function(random_batch())
+    extracted = extract_step(concrete)
+    graph = extracted.graph
+    schedule = solve(graph, 0.6, order="fixed", time_limit=5).schedule
+    assert len(schedule) > len(graph)
+    step = rewrite_extracted(extracted, schedule)
+    inner = tf.function(step).get_concrete_function(random_batch())
+
+    def count(function):
+        return sum(op.type == "Conv2D" for op in function.graph.get_operations())
+
+    again = [graph.nodes[i].operations for i in schedule.steps].count
+    repeats = sum(
+        again(node.operations) > 0 and "Conv2D" in node.operations for node in graph.nodes
+    )
+    assert repeats
+    assert count(inner) >= count(concrete)
+
+
+def test_rewrite_takes_the_arguments_of_the_function():
+    @tf.function
+    def step(x, *, scale):
+        return {"scaled": tf.exp(x) * scale, "nothing": None}
+
+    concrete = step.get_concrete_function(tf.TensorSpec((512,)), scale=tf.TensorSpec(()))
+    again = rewrite(concrete, Schedule(range(len(extract_step(concrete).graph))))
+    result = again(tf.ones(512), scale=tf.constant(2.0))
+    assert result["nothing"] is None
+    np.testing.assert_allclose(result["scaled"], 2 * np.e * np.ones(512), rtol=1e-6)
+
+
+def test_control_flow_runs_as_a_whole():
+    @tf.function(input_signature=[tf.TensorSpec((64, 64))])
+    def step(x):
+        total = tf.zeros((64, 64))
+        for i in tf.range(5):
+            total += tf.sin(x) * tf.cast(i, tf.float32)
+        return tf.reduce_sum(tf.cond(tf.reduce_sum(x) > 0, lambda: total, lambda: -total))
+
+    concrete = step.get_concrete_function()
+    again = rewrite(concrete, Schedule(range(len(extract_step(concrete).graph))))
+    x = tf.random.stateless_normal((64, 64), (1, 2))
+    np.testing.assert_allclose(again(x), concrete(x), rtol=1e-6)
+
+
+def test_stateful_operations_run_once_and_in_order():
+    seen = tf.Variable("", dtype=tf.string)
+
+    @tf.function(input_signature=[tf.TensorSpec((512,))])
+    def step(x):
+        seen.assign(tf.strings.join([seen, "a"]))
+        y = tf.exp(x)
+        seen.assign(tf.strings.join([seen, "b"]))
+        return tf.reduce_sum(y * y)
+
+    concrete = step.get_concrete_function()
+    again = rewrite(concrete, Schedule(range(len(extract_step(concrete).graph))))
+    again(tf.ones(512))
+    again(tf.ones(512))
+    assert seen.numpy() == b"abab"
+
+
+def test_a_schedule_for_another_graph_is_refused():
+    concrete = tf.function(tf.sin).get_concrete_function(tf.TensorSpec((4096,)))
+    with pytest.raises(ScheduleError):
+        rewrite(concrete, Schedule([0, 1, 2, 3, 4, 5, 6, 7]))
+
+
+class _Operation:
+    def __init__(self, kind):
+        self.type = kind
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["Conv2D", "BiasAdd", "Relu"], [[0, 1], [2]]),
+        (["AddN", "BiasAddGrad", "Conv2DBackpropFilter"], [[0], [1, 2]]),
+        (["Mul", "Add"], [[0], [1]]),
+    ],
+)
+def test_segments_keep_fused_pairs_whole(kinds, expected):
+    assert segments([_Operation(kind) for kind in kinds], range(len(kinds))) == expected

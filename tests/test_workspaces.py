@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+import profiles.workspaces
+from profiles.measurement import Measurement, NotMeasurableError
+from profiles.operation import Operation, TensorSize
+from profiles.workspaces import MeasuredWorkspaces
+
+LARGE, SMALL = TensorSize("float32", (1024, 1024)), TensorSize("float32", (8,))
+
+
+class Laboratory:
+    """Stands for the device: says 7 bytes of workspace, and counts the questions."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def measure(self, operation: Operation, device: str, repeats: int) -> Measurement:
+        self.asked.append((operation.type, device))
+        if operation.type == "Stateful":
+            raise NotMeasurableError("no")
+        return Measurement(1.0, None if operation.type == "Uncounted" else 7)
+
+
+@pytest.fixture
+def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
+    laboratory = Laboratory()
+    monkeypatch.setattr(profiles.workspaces, "measure", laboratory.measure)
+    return laboratory
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "workspace", "asked", "unknown"),
+    [
+        ("Softmax", LARGE, 7, 1, 0),
+        ("Softmax", SMALL, 0, 0, 0),  # too small to matter
+        ("Relu", LARGE, 0, 0, 0),  # needs none, as is known
+        ("Stateful", LARGE, 0, 1, 1),
+        ("Uncounted", LARGE, 0, 1, 1),
+    ],
+)
+def test_every_signature_is_measured_once(
+    laboratory: Laboratory, kind: str, size: TensorSize, workspace: int, asked: int, unknown: int
+) -> None:
+    workspaces = MeasuredWorkspaces("GPU:0")
+    operation = Operation(kind, (size,), (size,))
+    again = Operation(kind, (size,), (size,))
+    assert (workspaces(operation), workspaces(again)) == (workspace, workspace)
+    assert laboratory.asked == [(kind, "GPU:0")] * asked
+    assert workspaces.unknown == [operation] * unknown
+
+
+def test_what_is_known_is_not_asked_again(laboratory: Laboratory) -> None:
+    operation = Operation("Softmax", (LARGE,), (LARGE,))
+    assert MeasuredWorkspaces(known={operation: 5})(operation) == 5
+    assert laboratory.asked == []
+
+
+def test_on_a_device() -> None:
+    workspaces = MeasuredWorkspaces()
+    product = Operation("MatMul", (LARGE, LARGE), (LARGE,))
+    assert workspaces(product) >= 0
+    assert workspaces.known.keys() == {product}
+    assert workspaces.unknown == []
