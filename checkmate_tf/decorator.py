@@ -10,8 +10,9 @@ from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
+from checkmate_tf.cost_models import check_cost_model
 from checkmate_tf.plan import Plan
-from checkmate_tf.planning import Request, cost_model, plan_step
+from checkmate_tf.planning import Request, plan_step
 from checkmate_tf.rewriting import rewrite_extracted
 from solvers import CheckmateError, find_solver, parse_budget
 from solvers.solution import Order
@@ -107,7 +108,7 @@ def rematerialize(
         order=order,
         rehearse=rehearse,
     )
-    cost_model(costs)
+    check_cost_model(costs)
     if function is None:
         return lambda step: RematerializedStep(step, request)
     return RematerializedStep(function, request)

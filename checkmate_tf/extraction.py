@@ -96,7 +96,15 @@ def extract_step(
     workspace: Callable[[Operation], int] | None = None,
 ) -> Extraction:
     """As `extract`, with the operations behind every node."""
-    program = resolve(concrete, batch_size)
+    return extract_program(resolve(concrete, batch_size), costs, workspace)
+
+
+def extract_program(
+    program: Program,
+    costs: CostModel | None = None,
+    workspace: Callable[[Operation], int] | None = None,
+) -> Extraction:
+    """As `extract_step`, of a step that has been resolved."""
     return _Builder(program, costs or Roofline(), workspace or (lambda operation: 0)).build()
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.cli_progress import solver_progress
-from checkmate_tf.extraction import Extraction, extract_step
+from checkmate_tf.cost_models import step_costs
+from checkmate_tf.extraction import Extraction, extract_program
 from checkmate_tf.measure import default_device, held_bytes
 from checkmate_tf.plan import Plan
+from checkmate_tf.program import resolve
 from checkmate_tf.rehearsal import can_rehearse, rehearse
 from checkmate_tf.rewriting import as_function
-from profiles.roofline import FloatingPointOperations, Roofline, device_ceilings
 from profiles.workspaces import MeasuredWorkspaces
 from solvers import (
     Budget,
     BudgetError,
-    CheckmateError,
     ComputationGraph,
     Solution,
     Status,
@@ -57,19 +57,6 @@ class PlannedStep:
     extracted: Extraction
 
 
-def cost_model(name: str) -> Roofline | FloatingPointOperations:
-    """The cost model called `name`.
-
-    Raises:
-        CheckmateError: there is none.
-    """
-    if name == "roofline":
-        return Roofline(device_ceilings(default_device().split(":")[0]))
-    if name == "flops":
-        return FloatingPointOperations()
-    raise CheckmateError(f"no cost model {name!r}; there are: roofline, flops")
-
-
 def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
     """Plan the step `concrete`; None if nothing in it can be computed again.
 
@@ -79,9 +66,9 @@ def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
     """
     workspaces = MeasuredWorkspaces(default_device())
     with tf.init_scope():
-        extracted = extract_step(
-            concrete, request.batch_size, cost_model(request.costs), workspaces
-        )
+        program = resolve(concrete, request.batch_size)
+        costs = step_costs(request.costs, program)
+        extracted = extract_program(program, costs.model, workspaces)
     graph = extracted.graph
     if not _anything_to_gain(graph):
         return None
@@ -89,7 +76,7 @@ def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
     budget = request.budget.in_bytes(
         resident, extracted.unchanged_peak + resident - graph.fixed_bytes
     )
-    search = _Search(extracted, request, budget, resident)
+    search = _Search(extracted, request, budget, resident, costs.notes)
     return PlannedStep(search.run(), extracted)
 
 
@@ -104,11 +91,19 @@ def _anything_to_gain(graph: ComputationGraph) -> bool:
 class _Search:
     """Plans and rehearsals until a plan keeps the budget on the device."""
 
-    def __init__(self, extracted: Extraction, request: Request, budget: int, resident: int) -> None:
+    def __init__(
+        self,
+        extracted: Extraction,
+        request: Request,
+        budget: int,
+        resident: int,
+        cost_notes: tuple[str, ...],
+    ) -> None:
         self.extracted = extracted
         self.request = request
         self.budget = budget
         self.resident = resident
+        self.cost_notes = cost_notes
         self.failed: Solution
 
     def run(self) -> Plan:
@@ -207,5 +202,6 @@ class _Search:
     def _notes(self) -> tuple[str, ...]:
         guessed = self.extracted.program.guessed
         if not guessed:
-            return ()
-        return (f"sizes of {len(guessed)} operations depend on data and were guessed",)
+            return self.cost_notes
+        note = f"sizes of {len(guessed)} operations depend on data and were guessed"
+        return (*self.cost_notes, note)
