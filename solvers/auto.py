@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
 from solvers.backends import Backend, backend
+from solvers.bounds import least_need
 from solvers.graph import ComputationGraph
 from solvers.moments import PROVED, Moments, Pass
 from solvers.schedule import Schedule
@@ -33,7 +34,7 @@ from solvers.search import (
     processors,
     starts_of,
 )
-from solvers.sequence import first_order, least_need, renumber
+from solvers.sequence import first_order, renumber
 from solvers.solution import Order, Problem, Solution, answer
 
 HEAD_START = 1.5  # seconds that the relaxation gets alone: small problems need nothing else
@@ -58,7 +59,7 @@ class Portfolio:
         """Nothing runs yet."""
         self.problem = problem
         self.graph = problem.graph
-        self.deadline = problem.started + problem.time_limit
+        self.deadline = problem.deadline
         self.stop = threading.Event()
         self.solver = _stoppable(problem, self.stop)
         chains = min(CHAINS, processors())

@@ -1,11 +1,10 @@
-"""Lower bounds that need no program solved, and what whole-number costs add to any bound."""
+"""Lower bounds on memory and cost that need no program solved."""
 
 from __future__ import annotations
 
 import math
 
 from solvers.graph import ComputationGraph
-from solvers.solution import Problem
 
 _NOISE = 1e-7
 
@@ -30,21 +29,29 @@ def lift_bound(graph: ComputationGraph, bound: float | None) -> float | None:
     return max(bound, graph.one_pass_cost)
 
 
-def node_over_budget(problem: Problem) -> tuple[int, int] | None:
-    """A node that alone, with what it reads, exceeds the budget, and the bytes it needs.
+def needs(graph: ComputationGraph) -> list[int]:
+    """Bytes that the first computation of each node takes in any order, `fixed_bytes` excluded.
 
-    Every schedule computes it once, so none can be under budget. The node that needs most is
-    told.
+    These are its output, its workspace, and all that it reads.
     """
-    graph = problem.graph
-    if not len(graph):
-        return None
-    needed = [
-        graph.fixed_bytes
-        + node.memory
-        + node.workspace
-        + sum(graph.nodes[read].memory for read in reads)
+    return [
+        node.memory + node.workspace + sum(graph.nodes[read].memory for read in reads)
         for node, reads in zip(graph.nodes, graph.reads, strict=True)
     ]
-    most = max(range(len(graph)), key=needed.__getitem__)
-    return (most, needed[most]) if needed[most] > problem.budget else None
+
+
+def least_need(graph: ComputationGraph) -> int:
+    """Bytes without which some node cannot be computed in any order, `fixed_bytes` excluded."""
+    return max(needs(graph), default=0)
+
+
+def node_over_budget(graph: ComputationGraph, budget: int) -> tuple[int, int] | None:
+    """The node that alone, with what it reads, exceeds `budget` most, and the bytes it needs.
+
+    `fixed_bytes` is part of both. Every schedule computes the node, so none is under budget.
+    """
+    needed = needs(graph)
+    most = max(range(len(graph)), key=needed.__getitem__, default=None)
+    if most is None or needed[most] + graph.fixed_bytes <= budget:
+        return None
+    return most, needed[most] + graph.fixed_bytes

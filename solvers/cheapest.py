@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from solvers.budget import format_bytes
 from solvers.errors import SolverError
 from solvers.matrices import matrix_peak
 from solvers.schedule import BoolMatrix, Schedule
@@ -31,6 +32,7 @@ def cheapest(problem: Problem, name: str, plans: Iterable[Matrices]) -> Solution
     if accounting not in ("simulator", "matrices"):
         raise SolverError(f"accounting {accounting!r} is neither 'simulator' nor 'matrices'")
     found: list[_Plan] = []
+    tried = "every plan of this rule was tried"
     for R, S in plans:
         schedule = Schedule.from_matrices(problem.graph, R, S)
         simulation = simulate(problem.graph, schedule)
@@ -38,6 +40,7 @@ def cheapest(problem: Problem, name: str, plans: Iterable[Matrices]) -> Solution
         peak = matrix_peak(problem.graph, R, S) if by_matrices else simulation.peak
         found.append(_Plan(schedule, simulation.cost, peak))
         if problem.seconds_left == 0:
+            tried = "the time was up"
             break
     statistics = {"plans": len(found)}
     fitting = [plan for plan in found if plan.peak <= problem.budget]
@@ -45,4 +48,5 @@ def cheapest(problem: Problem, name: str, plans: Iterable[Matrices]) -> Solution
         best = min(fitting, key=lambda plan: plan.cost)
         return answer(problem, name, best.schedule, statistics=statistics)
     least = min(plan.peak for plan in found)
-    return answer(problem, name, None, least_budget=least, statistics=statistics)
+    note = f"{tried}; the leanest of {len(found)} needs {format_bytes(least)}"
+    return answer(problem, name, None, least_budget=least, note=note, statistics=statistics)

@@ -19,9 +19,12 @@ from solvers.errors import SolverError
 from solvers.files import write_whole
 from solvers.graph import ComputationGraph
 from solvers.registry import SOLVERS, find_solver, solve
-from solvers.solution import Order, Solution
+from solvers.solution import Order, Solution, Status
 
 _PACKAGES = ("checkmate_tf", "numpy", "scipy", "cvxpy", "highspy", "gurobipy", "numba")
+_RULES = ("heuristic", "dynamic program")
+"""Kinds of solvers that try all they know and end."""
+
 _SMALL = 20
 """Nodes up to which the solvers for small graphs take part where "all" are asked for."""
 
@@ -47,8 +50,8 @@ class Row:
         budget: as it was asked for.
         budget_bytes: the same in bytes.
         budget_share: the same as a share of the input-order peak, both without `fixed_bytes`.
-        status: of `solvers.Status`, "bound" where the solver was asked for no more, or "not
-            valid" where it refuses the graph.
+        status: of `solvers.Status`, "bound" where the solver was asked for no more, "over
+            budget" where all plans of a rule are, or "not valid" where it refuses the graph.
         overhead, bound_overhead: cost and bound in percent of one pass, less the pass.
         gap: (cost − bound) in percent of cost.
         versions: of Python and of the packages that decide the outcome.
@@ -167,9 +170,17 @@ def run_case(case: Case) -> Row:
 
 
 def status_text(solution: Solution) -> str:
-    """The status as a person should read it: a bound is all that some solvers are asked for."""
-    only_bound = solution.schedule is None and find_solver(solution.solver).kind == "bound"
-    return "bound" if only_bound and solution.bound is not None else str(solution.status)
+    """The status as a person should read it.
+
+    A bound is all that some solvers are asked for; and a rule whose plans are all over budget has
+    not run out of time.
+    """
+    kind = find_solver(solution.solver).kind
+    if solution.schedule is None and kind == "bound" and solution.bound is not None:
+        return "bound"
+    if solution.status is Status.TIMEOUT and kind in _RULES and solution.least_budget is not None:
+        return "over budget"
+    return str(solution.status)
 
 
 def overhead(graph: ComputationGraph, cost: float | None) -> float | None:

@@ -10,6 +10,8 @@ numbers and more of fractions. `printed=True` builds the form as printed, for co
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +30,10 @@ _BUDGET = 1000.0
 
 _MOST_FREE = 2_000_000
 """FREE variables of the largest program that is built."""
+
+
+class OutOfTimeError(Exception):
+    """The time was up before a program was built."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ class _Draft:
     build: LinearBuilder = field(default_factory=LinearBuilder)
     free: dict[tuple[int, int, int], int] = field(default_factory=dict)
     used: dict[tuple[int, int], int] = field(default_factory=dict)
+    deadline: float = math.inf
 
     def computable(self, t: int) -> list[int]:
         """The nodes that stage t may compute, in input order."""
@@ -117,9 +124,20 @@ class _Draft:
 
 
 def build_frontier(
-    graph: ComputationGraph, activation_budget: float, *, printed: bool = False
+    graph: ComputationGraph,
+    activation_budget: float,
+    *,
+    printed: bool = False,
+    deadline: float = math.inf,
 ) -> FrontierProgram:
     """Equation (9) for `graph` under `activation_budget` bytes, `fixed_bytes` not included.
+
+    Args:
+        printed: the form as printed; see the module.
+        deadline: as `time.monotonic` counts.
+
+    Raises:
+        OutOfTimeError: the deadline passed before the program was built.
 
     Example:
         >>> from solvers.layer_graphs import unit_chain
@@ -127,7 +145,7 @@ def build_frontier(
         16
     """
     first_stage = 0 if printed else first_tight_stage(graph, activation_budget)
-    draft = _draft(graph, activation_budget, printed, first_stage)
+    draft = _draft(graph, activation_budget, printed, first_stage, deadline)
     cost_unit = _cost_unit(graph)
     reach = _last_descendants(graph)
     n = len(graph)
@@ -149,13 +167,16 @@ def build_unpartitioned(
     *,
     order: Order = "free",
     printed: bool = False,
+    deadline: float = math.inf,
 ) -> FrontierProgram:
     """Equation (1) for `graph`: n stages, in each of which any node may be computed.
 
     Args:
         order: "fixed" adds that first computations keep the input order, "free" does not.
+        deadline: as `time.monotonic` counts.
 
     Raises:
+        OutOfTimeError: the deadline passed before the program was built.
         SolverError: the graph says more of a node than equation (1) can.
     """
     for node in graph.nodes:
@@ -164,7 +185,7 @@ def build_unpartitioned(
                 f"{graph.name}: node {node.name!r} is stateful, expires, or reads something once "
                 "only; the unpartitioned MILP has no words for that, use milp"
             )
-    draft = _draft(graph, activation_budget, printed, first_stage=0)
+    draft = _draft(graph, activation_budget, printed, first_stage=0, deadline=deadline)
     cost_unit = _cost_unit(graph)
     n = len(graph)
     for t in range(n):
@@ -192,7 +213,11 @@ def first_tight_stage(graph: ComputationGraph, activation_budget: float) -> int:
 
 
 def _draft(
-    graph: ComputationGraph, activation_budget: float, printed: bool, first_stage: int
+    graph: ComputationGraph,
+    activation_budget: float,
+    printed: bool,
+    first_stage: int,
+    deadline: float,
 ) -> _Draft:
     shape = (len(graph), len(graph))
     return _Draft(
@@ -202,6 +227,7 @@ def _draft(
         first_stage=first_stage,
         R=np.full(shape, ABSENT, dtype=np.int64),
         S=np.full(shape, ABSENT, dtype=np.int64),
+        deadline=deadline,
     )
 
 
@@ -211,6 +237,8 @@ def _cost_unit(graph: ComputationGraph) -> float:
 
 def _finish(draft: _Draft, fixed_cost: float, cost_unit: float) -> FrontierProgram:
     for t in range(draft.first_stage, len(draft.graph)):
+        if time.monotonic() > draft.deadline:
+            raise OutOfTimeError
         _add_correctness(draft, t)
         (_add_printed_free if draft.printed else _add_free)(draft, t)
         _add_memory(draft, t)

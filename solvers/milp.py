@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from solvers.bounds import lift_bound, node_over_budget
 from solvers.frontier import (
     FrontierProgram,
+    OutOfTimeError,
     build_frontier,
     build_unpartitioned,
     fits_in_memory,
@@ -21,6 +23,7 @@ from solvers.simulate import simulate
 from solvers.solution import Order, Problem, Solution, Status, answer
 
 Build = Callable[[ComputationGraph, float], FrontierProgram]
+"""From a graph and the memory for its activations to the program."""
 
 _ATTEMPTS = 4
 _UNSAYABLE = (
@@ -41,7 +44,8 @@ def solve_milp(problem: Problem) -> Solution:
     Raises:
         SolverError: the backend is missing or its licence does not cover the model.
     """
-    return _solve(problem, "milp", build_frontier, "fixed")
+    build = functools.partial(build_frontier, deadline=problem.deadline)
+    return _solve(problem, "milp", build, "fixed")
 
 
 def solve_unpartitioned(problem: Problem) -> Solution:
@@ -53,10 +57,7 @@ def solve_unpartitioned(problem: Problem) -> Solution:
     Raises:
         SolverError: the graph has nodes that equation (1) cannot say, such as stateful ones.
     """
-
-    def build(graph: ComputationGraph, memory: float) -> FrontierProgram:
-        return build_unpartitioned(graph, memory, order=problem.order)
-
+    build = functools.partial(build_unpartitioned, order=problem.order, deadline=problem.deadline)
     return _solve(problem, "milp_unpartitioned", build, problem.order)
 
 
@@ -84,20 +85,20 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
         return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
     heuristic = best_heuristic(problem)
     incumbent, least = heuristic.schedule, heuristic.least_budget
-    too_large = node_over_budget(problem)
+    too_large = node_over_budget(graph, problem.budget)
     if too_large is not None:
         node, needed = too_large
         note = f"computing {graph.nodes[node].name!r} alone takes {needed} bytes"
         return answer(problem, name, None, infeasible=True, least_budget=least, note=note)
     if not fits_in_memory(graph):
-        note = f"the MILP of {len(graph)} nodes is too large to build; this is a heuristic's answer"
-        return answer(problem, name, incumbent, least_budget=least, note=note)
+        return _heuristic_answer(problem, name, heuristic, "the MILP is too large to build")
     problem.report(heuristic.cost, None, "building the model")
     try:
         outcome = _minimize(problem, build, incumbent)
-    except KeyboardInterrupt:
-        note = "stopped; this is a heuristic's answer"
-        return answer(problem, name, incumbent, least_budget=least, note=note)
+    except (KeyboardInterrupt, OutOfTimeError) as reason:
+        stopped = isinstance(reason, KeyboardInterrupt)
+        why = "stopped" if stopped else "the time was up before the MILP was built"
+        return _heuristic_answer(problem, name, heuristic, why)
     schedule = outcome.schedule
     proved = outcome.status is Status.OPTIMAL and order == problem.order
     if schedule is None or (
@@ -109,12 +110,24 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
         problem,
         name,
         schedule,
-        bound=outcome.bound,
+        bound=graph.one_pass_cost if outcome.bound is None else outcome.bound,
         bound_order=order,
         proved=proved,
         least_budget=least,
         note=_UNSAYABLE if unsayable else "",
         statistics=outcome.statistics,
+    )
+
+
+def _heuristic_answer(problem: Problem, name: str, heuristic: Solution, why: str) -> Solution:
+    return answer(
+        problem,
+        name,
+        heuristic.schedule,
+        bound=problem.graph.one_pass_cost,
+        bound_order="free",
+        least_budget=heuristic.least_budget,
+        note=f"{why}; this is a heuristic's answer",
     )
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.backends import Backend, backend
+from solvers.bounds import least_need
 from solvers.graph import ComputationGraph
 from solvers.moments_extract import Extraction, extract
 from solvers.moments_model import Cut, build_model
 from solvers.schedule import Schedule
-from solvers.sequence import least_need
 from solvers.simulate import simulate
 from solvers.solution import Problem, Solution, Status, answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import cast
@@ -10,10 +11,14 @@ from typing import cast
 from solvers.backends import backend
 from solvers.errors import SolverError
 from solvers.linear import LinearModel, LinearResult, Vector
-from solvers.solution import Problem
+from solvers.solution import Problem, Status
 
 _DEFAULT = "cvxpy"
 _REPORT_SECONDS = 0.2
+_GRACE = 0.5
+"""Seconds after the time limit that a backend has for its answer; HiGHS does not look at its
+clock in the middle of a heuristic or a round of cuts, and has been seen to take 3 s more."""
+
 _STOPPABLE = ("highs",)
 """Backends that answer with what they have found when they are told to stop."""
 
@@ -63,7 +68,8 @@ def _ask(
         own["stop"] = stop
     return ask(
         model,
-        time_limit=max(problem.seconds_left, 0.01),
+        # What is left may be short of its limit by what a backend takes to notice.
+        time_limit=max(0.9 * problem.seconds_left, 0.01),
         relative_gap=float(problem.options.get("gap", 1e-4)),
         start=start,
         threads=int(problem.options.get("threads", 1)),
@@ -79,7 +85,10 @@ def _in_background(
     start: Vector | None,
     while_waiting: Callable[[], None],
 ) -> LinearResult:
-    """Ask in a thread of its own, since compiled solvers do not hear Ctrl-C."""
+    """Ask in a thread of its own, since compiled solvers hear neither Ctrl-C nor the clock.
+
+    One that is late is not waited for: its thread ends by itself, and its answer is lost.
+    """
     results: list[LinearResult] = []
     errors: list[SolverError] = []
     stop = threading.Event()
@@ -93,7 +102,7 @@ def _in_background(
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        while thread.is_alive():
+        while thread.is_alive() and time.monotonic() < problem.deadline + _GRACE:
             thread.join(_REPORT_SECONDS)
             while_waiting()
     except KeyboardInterrupt:
@@ -103,6 +112,9 @@ def _in_background(
         thread.join()
     if errors:
         raise errors[0]
+    if thread.is_alive():
+        stop.set()
+        return LinearResult(Status.TIMEOUT, None, None, None)
     if not results:
         raise SolverError("the backend ended without an answer; its own message is above")
     return results[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ class SolverEntry:
         kind: heuristic, exact, bound, search or portfolio.
         valid_on: the graphs its rule is defined for.
         needs: packages beyond the basic ones.
+        options: what it knows beyond the arguments of `solve`; its function says what they mean.
         summary: what it does, with its source.
         location: "module:function", imported when first asked for.
     """
@@ -33,6 +34,7 @@ class SolverEntry:
     kind: str
     valid_on: str
     needs: str
+    options: tuple[str, ...]
     summary: str
     location: str
 
@@ -41,32 +43,51 @@ class SolverEntry:
         module, _, function = self.location.partition(":")
         return cast(Solver, getattr(importlib.import_module(module), function))
 
+    def check_options(self, options: Collection[str]) -> None:
+        """Refuse what the solver would ignore, such as a misspelt name.
+
+        Raises:
+            SolverError: it has no such option; the message lists those that it has.
+        """
+        for name in options:
+            if name not in self.options:
+                close = difflib.get_close_matches(name, self.options, n=1)
+                hint = f" (did you mean {close[0]!r}?)" if close else ""
+                known = ", ".join(self.options) or "none"
+                raise SolverError(
+                    f"solver {self.name!r} has no option {name!r}{hint}; its options: {known}"
+                )
+
+
+_PROGRAM = "backend fallback gap threads"  # of `solvers.optimizer.optimize`
+_PLANS = "accounting"  # of `solvers.cheapest.cheapest`
 
 _TABLE = (
-    # name, kind, valid on, needs, summary, module:function
-    ("auto", "portfolio", "any", "numba, highspy", "the best found within the time limit", "auto:solve_auto"),
-    ("moments", "exact", "any", "highspy", "exact for a fixed order, by moments", "moments:solve_moments"),
-    ("search", "search", "any", "numba", "local search over sequences, fixed or free order", "search:solve_search"),
-    ("milp", "exact", "any", "cvxpy or gurobi", "frontier-advancing MILP (Jain et al., eq. 9)", "milp:solve_milp"),
-    ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", "MILP without stages fixed (eq. 1)", "milp:solve_unpartitioned"),
-    ("lp_rounding", "heuristic", "any", "cvxpy", "two-phase LP rounding (section 5)", "rounding:solve_lp_rounding"),
-    ("lp_bound", "bound", "any", "cvxpy", "lower bound: LP relaxation of eq. 9", "rounding:solve_lp_bound"),
-    ("checkpoint_all", "heuristic", "any", "", "keep every value", "heuristics:solve_checkpoint_all"),
-    ("checkpoint_last", "heuristic", "any", "", "keep only the last value", "heuristics:solve_checkpoint_last"),
-    ("chen_sqrt", "heuristic", "chains", "", "every √L-th layer (Chen et al. 2016)", "heuristics:solve_chen_sqrt"),
-    ("chen_greedy", "heuristic", "chains", "", "by accumulated memory (Chen et al. 2016)", "heuristics:solve_chen_greedy"),
-    ("ap_sqrt", "heuristic", "cut vertices", "", "√n over articulation points", "heuristics:solve_ap_sqrt"),
-    ("ap_greedy", "heuristic", "cut vertices", "", "greedy over articulation points", "heuristics:solve_ap_greedy"),
-    ("linearized_sqrt", "heuristic", "any", "", "√n over all forward nodes", "heuristics:solve_linearized_sqrt"),
-    ("linearized_greedy", "heuristic", "any", "", "greedy over all forward nodes", "heuristics:solve_linearized_greedy"),
-    ("griewank", "heuristic", "chains", "", "binomial checkpointing (revolve, 2000)", "griewank:solve_griewank"),
-    ("segment_sum", "dynamic program", "chains", "", "least peak, Chen's objective (Hong et al.)", "segments:solve_segment_sum"),
-    ("segment_traced", "dynamic program", "chains", "", "least peak, traced objective (Hong et al.)", "segments:solve_segment_traced"),
-    ("segment_revised", "dynamic program", "chains", "", "least peak, revised objective, O(n) (Hong et al.)", "segments:solve_segment_revised"),
+    # name, kind, valid on, needs, options, summary, module:function
+    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found within the time limit", "auto:solve_auto"),
+    ("moments", "exact", "any", "highspy", "backend", "exact for a fixed order, by moments", "moments:solve_moments"),
+    ("search", "search", "any", "numba", "", "local search over sequences, fixed or free order", "search:solve_search"),
+    ("milp", "exact", "any", "cvxpy or gurobi", _PROGRAM, "frontier-advancing MILP (Jain et al., eq. 9)", "milp:solve_milp"),
+    ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", _PROGRAM, "MILP without stages fixed (eq. 1)", "milp:solve_unpartitioned"),
+    ("lp_rounding", "heuristic", "any", "cvxpy", f"{_PROGRAM} rounding epsilons thresholds repair", "two-phase LP rounding (section 5)", "rounding:solve_lp_rounding"),
+    ("lp_bound", "bound", "any", "cvxpy", _PROGRAM, "lower bound: LP relaxation of eq. 9", "rounding:solve_lp_bound"),
+    ("checkpoint_all", "heuristic", "any", "", _PLANS, "keep every value", "heuristics:solve_checkpoint_all"),
+    ("checkpoint_last", "heuristic", "any", "", _PLANS, "keep only the last value", "heuristics:solve_checkpoint_last"),
+    ("chen_sqrt", "heuristic", "chains", "", _PLANS, "every √L-th layer (Chen et al. 2016)", "heuristics:solve_chen_sqrt"),
+    ("chen_greedy", "heuristic", "chains", "", _PLANS, "by accumulated memory (Chen et al. 2016)", "heuristics:solve_chen_greedy"),
+    ("ap_sqrt", "heuristic", "cut vertices", "", _PLANS, "√n over articulation points", "heuristics:solve_ap_sqrt"),
+    ("ap_greedy", "heuristic", "cut vertices", "", _PLANS, "greedy over articulation points", "heuristics:solve_ap_greedy"),
+    ("linearized_sqrt", "heuristic", "any", "", _PLANS, "√n over all forward nodes", "heuristics:solve_linearized_sqrt"),
+    ("linearized_greedy", "heuristic", "any", "", _PLANS, "greedy over all forward nodes", "heuristics:solve_linearized_greedy"),
+    ("griewank", "heuristic", "chains", "", _PLANS, "binomial checkpointing (revolve, 2000)", "griewank:solve_griewank"),
+    ("segment_sum", "dynamic program", "chains", "", "", "least peak, Chen's objective (Hong et al.)", "segments:solve_segment_sum"),
+    ("segment_traced", "dynamic program", "chains", "", "", "least peak, traced objective (Hong et al.)", "segments:solve_segment_traced"),
+    ("segment_revised", "dynamic program", "chains", "", "", "least peak, revised objective, O(n) (Hong et al.)", "segments:solve_segment_revised"),
 )  # fmt: skip
 
 SOLVERS: dict[str, SolverEntry] = {
-    row[0]: SolverEntry(*row[:5], location=f"solvers.{row[5]}") for row in _TABLE
+    row[0]: SolverEntry(*row[:4], tuple(row[4].split()), row[5], f"solvers.{row[6]}")
+    for row in _TABLE
 }
 
 
@@ -106,7 +127,7 @@ def solve(
 
     Raises:
         BudgetError: `budget` is not a size.
-        SolverError: no such solver, or it is not valid on this graph.
+        SolverError: no such solver, it has no such option, or it is not valid on this graph.
 
     Example:
         >>> from solvers import ComputationGraph, Node, solve
@@ -119,6 +140,7 @@ def solve(
         raise SolverError(f"time limit {time_limit!r} is not a positive number of seconds")
     if order not in ("fixed", "free"):
         raise SolverError(f"order {order!r} is neither 'fixed' nor 'free'")
+    entry.check_options(options)
     size = parse_budget(budget).in_bytes(graph.fixed_bytes, graph.input_order_peak)
     problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
     return entry.load()(problem)

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvers.bounds import lift_bound, node_over_budget
 from solvers.errors import SolverError
-from solvers.frontier import build_frontier, fits_in_memory
+from solvers.frontier import OutOfTimeError, build_frontier, fits_in_memory
 from solvers.linear import Vector
 from solvers.matrices import least_recomputation
 from solvers.moments import solve_moments
@@ -45,7 +45,10 @@ def relax(problem: Problem, epsilon: float = 0.0) -> Relaxation:
     if not fits_in_memory(problem.graph):
         return Relaxation(None, None)
     memory = (1 - epsilon) * problem.activation_budget
-    program = build_frontier(problem.graph, memory)
+    try:
+        program = build_frontier(problem.graph, memory, deadline=problem.deadline)
+    except OutOfTimeError:
+        return Relaxation(None, None)
     result = optimize(
         problem,
         program.model.relaxed(),
@@ -64,7 +67,7 @@ def solve_lp_bound(problem: Problem) -> Solution:
     graph, name = problem.graph, "lp_bound"
     if graph.input_order_peak <= problem.budget:
         return answer(problem, name, None, bound=graph.one_pass_cost, note="a bound only")
-    if node_over_budget(problem) is not None:
+    if node_over_budget(graph, problem.budget) is not None:
         return answer(problem, name, None, infeasible=True)
     relaxation = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
     if relaxation.S is not None:
@@ -85,7 +88,7 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     graph, name = problem.graph, "lp_rounding"
     if graph.input_order_peak <= problem.budget:
         return answer(problem, name, Schedule(range(len(graph))), bound=graph.one_pass_cost)
-    if node_over_budget(problem) is not None:
+    if node_over_budget(graph, problem.budget) is not None:
         return answer(problem, name, None, infeasible=True)
     random = np.random.default_rng(problem.seed)
     bound = best = least_peak = None

@@ -15,9 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from solvers.annealing import anneal
+from solvers.bounds import least_need
 from solvers.graph import ComputationGraph, Node
 from solvers.schedule import Schedule
-from solvers.sequence import greedy_order, least_need
+from solvers.sequence import greedy_order
 from solvers.simulate import simulate
 from solvers.solution import Order, Problem, Solution, answer
 from solvers.tape import lay
@@ -245,7 +246,7 @@ def least_memory_found(
 def solve_search(problem: Problem) -> Solution:
     """Local search until the time limit, or until it no longer helps; see the module."""
     graph = problem.graph
-    deadline = problem.started + problem.time_limit + compile_kernels()
+    deadline = problem.deadline + compile_kernels()
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "search", None, infeasible=True, least_budget=None)
     search = Search(graph, problem.budget, problem.order, problem.seed, min(CHAINS, processors()))

@@ -53,17 +53,6 @@ def predecessors(graph: ComputationGraph) -> list[set[int]]:
     return before
 
 
-def least_need(graph: ComputationGraph) -> int:
-    """Bytes without which some node cannot be computed in any order, `fixed_bytes` excluded."""
-    return max(
-        (
-            node.memory + node.workspace + sum(graph.nodes[read].memory for read in graph.reads[i])
-            for i, node in enumerate(graph.nodes)
-        ),
-        default=0,
-    )
-
-
 def greedy_order(graph: ComputationGraph) -> tuple[int, ...]:
     """An order that computes next, of the nodes that are ready, the one that adds least memory.
 

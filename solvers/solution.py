@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
+from solvers.bounds import least_need
 from solvers.graph import ComputationGraph
 from solvers.schedule import Schedule
 from solvers.simulate import simulate
@@ -20,7 +21,8 @@ class Status(str, Enum):
 
     `OPTIMAL` and `INFEASIBLE` are proofs; `FEASIBLE` is a schedule under budget without a
     proof; `TIMEOUT` means that nothing under budget was found and nothing was proved either,
-    because time ran out or because the solver's rule has no more to try.
+    because time ran out or because the solver's rule has no more to try: the solution's `note`
+    then says which.
     """
 
     OPTIMAL = "optimal"
@@ -75,6 +77,11 @@ class Problem:
     def seconds(self) -> float:
         """Seconds since the question was asked."""
         return time.monotonic() - self.started
+
+    @property
+    def deadline(self) -> float:
+        """When the time limit is over, as `time.monotonic` counts."""
+        return self.started + self.time_limit
 
     @property
     def seconds_left(self) -> float:
@@ -135,6 +142,7 @@ def answer(
     """Turn what a solver found into a `Solution`, past the simulator.
 
     A schedule over budget is dropped here, and `least_budget` then says what it would need.
+    A budget that is less than one node needs is infeasible, whichever solver was asked.
 
     Args:
         proved: the solver proved that nothing cheaper exists.
@@ -152,6 +160,7 @@ def answer(
     if schedule is not None:
         status = Status.OPTIMAL if proved else Status.FEASIBLE
     else:
+        infeasible = infeasible or least_need(problem.graph) > problem.activation_budget
         status = Status.INFEASIBLE if infeasible else Status.TIMEOUT
     return Solution(
         solver=solver,

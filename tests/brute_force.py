@@ -6,7 +6,7 @@ import heapq
 import random
 
 from solvers import ComputationGraph, Node
-from solvers.sequence import least_need
+from solvers.bounds import least_need
 
 State = tuple[frozenset[int], frozenset[int]]
 """(computed at least once, held now)"""

@@ -42,6 +42,12 @@ def test_a_rule_that_is_not_valid_is_a_row_that_says_why() -> None:
     assert "not a chain" in row.note
 
 
+def test_a_rule_over_budget_has_not_run_out_of_time() -> None:
+    over, proof = run_cases(cases([unit_chain(8)], ["9", "2"], ["checkpoint_all"]))
+    assert (over.status, over.least_budget) == ("over budget", 10)
+    assert proof.status == "infeasible"
+
+
 def test_all_leaves_out_solvers_for_small_graphs_on_others() -> None:
     assert "milp_unpartitioned" in {case.solver for case in cases([U_SHAPE], ["90%"], ["all"])}
     names = {case.solver for case in cases([unit_chain(20)], ["90%"], ["all"])}

@@ -97,10 +97,15 @@ def test_chens_rules_refuse_what_is_not_a_chain(name: str) -> None:
 
 
 def test_too_small_a_budget_tells_the_least_that_would_do() -> None:
-    solution = solve(unit_chain(8), 2, "linearized_greedy")
+    solution = solve(unit_chain(8), 3, "linearized_greedy")
     assert solution.status is Status.TIMEOUT
+    assert "every plan of this rule was tried" in solution.note
     assert solution.least_budget is not None
     assert solve(unit_chain(8), solution.least_budget, "linearized_greedy").schedule is not None
+
+
+def test_what_one_node_needs_is_a_proof_for_every_rule() -> None:
+    assert solve(unit_chain(8), 2, "checkpoint_all").status is Status.INFEASIBLE
 
 
 def test_an_unknown_accounting_is_refused() -> None:
@@ -127,7 +132,7 @@ def check_honest(graph: ComputationGraph, name: str) -> None:
         except SolverError:
             continue
         if solution.schedule is None:
-            assert solution.status is Status.TIMEOUT
+            assert solution.status in (Status.TIMEOUT, Status.INFEASIBLE)
             assert solution.least_budget is not None
         else:
             assert solution.cost is not None

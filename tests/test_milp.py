@@ -1,11 +1,13 @@
+import threading
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 
-from solvers import ComputationGraph, Progress, SolverError, Status, solve
-from solvers.frontier import build_frontier
+from solvers import ComputationGraph, Problem, Progress, SolverError, Status, solve
+from solvers.frontier import OutOfTimeError, build_frontier
 from solvers.layer_graphs import unit_chain, vgg16, vgg19
+from solvers.milp import solve_milp
 from tests.brute_force import budgets, cheapest, random_graph
 from tests.graphs import NAMED, Expected, random_graphs, shared_graph
 
@@ -57,6 +59,27 @@ def test_a_time_limit_leaves_an_incumbent_and_a_bound() -> None:
     assert solution.bound is not None
     assert solution.bound <= solution.cost
     assert solution.seconds < 10
+
+
+def test_a_deadline_ends_the_building_of_the_program() -> None:
+    with pytest.raises(OutOfTimeError):
+        build_frontier(unit_chain(8), 7, deadline=0.0)
+    problem = Problem(unit_chain(8), 7, time_limit=10, started=-1e9)
+    solution = solve_milp(problem)
+    assert "before the MILP was built; this is a heuristic's answer" in solution.note
+    assert solution.bound == 17
+
+
+def test_a_backend_that_is_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_over = threading.Event()
+
+    def never_ends(model: object, **how: object) -> None:
+        is_over.wait()
+
+    monkeypatch.setattr("solvers.optimizer.backend", lambda name: never_ends)
+    solution = solve(unit_chain(8), 7, "milp", time_limit=0.1)
+    is_over.set()
+    assert (solution.status, solution.bound) == (Status.FEASIBLE, 17)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import solvers
 from solvers import SOLVERS, BudgetError, SolverError, Status, find_solver, solve
 from tests.graphs import SKIP
 
@@ -42,6 +44,32 @@ def test_a_question_that_makes_no_sense(
 ) -> None:
     with pytest.raises(error, match=message):
         solve(**({"graph": SKIP, "budget": 0.8, "solver": "checkpoint_all"} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("solver", "option", "message"),
+    [
+        (
+            "milp",
+            "gpa",
+            r"'milp' has no option 'gpa' \(did you mean 'gap'\?\); its options: backend,",
+        ),
+        ("auto", "accounting", "'auto' has no option 'accounting'; its options: backend, starts"),
+        ("search", "backend", "'search' has no option 'backend'; its options: none"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_an_error(
+    solver: str, option: str, message: str
+) -> None:
+    with pytest.raises(SolverError, match=message):
+        solve(SKIP, 0.8, solver, **{option: 1})
+
+
+def test_every_option_of_the_table_is_read_somewhere() -> None:
+    sources = " ".join(path.read_text() for path in Path(solvers.__file__).parent.glob("*.py"))
+    for entry in SOLVERS.values():
+        for option in entry.options:
+            assert f'options.get("{option}"' in sources, (entry.name, option)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ ONCE, TWICE = Schedule([0, 1, 2, 3, 4]), Schedule([0, 1, 2, 3, 0, 4])
         (8, ONCE, {}, Status.TIMEOUT, None, None, 9),
         (8, ONCE, {"proved": True}, Status.TIMEOUT, None, None, 9),
         (5, TWICE, {"infeasible": True}, Status.INFEASIBLE, None, None, 6),
-        (5, ONCE, {"least_budget": 7}, Status.TIMEOUT, None, None, 7),
+        (8, ONCE, {"least_budget": 7}, Status.TIMEOUT, None, None, 7),
+        # one node needs 6: a proof, whoever was asked
+        (5, ONCE, {"least_budget": 7}, Status.INFEASIBLE, None, None, 7),
         # nothing found
         (9, None, {}, Status.TIMEOUT, None, None, None),
         (9, None, {"proved": True}, Status.TIMEOUT, None, None, None),
