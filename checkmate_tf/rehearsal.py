@@ -64,7 +64,9 @@ def rehearse(extracted: Extraction, run: Callable[..., Any]) -> int | None:
         return None
     finally:
         for (handle, _), value in zip(handles, values, strict=True):
-            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(value))
+            # A copy, because a constant may lie in numpy's memory, where no allocator counts it.
+            copied = tf.raw_ops.DeepCopy(x=tf.constant(value))
+            tf.raw_ops.AssignVariableOp(resource=handle, value=copied)
 
 
 def _arguments(extracted: Extraction) -> list[Any]:

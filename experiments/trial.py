@@ -53,6 +53,7 @@ def run_trial(
     }
     if limit_bytes is not None:
         environment["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(limit_bytes // 2**20)
+        options["limit"] = limit_bytes // 2**20 * 2**20
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "figures.json"
         command = [sys.executable, "-m", "experiments.trial", "--model", model]
@@ -87,6 +88,7 @@ def main() -> int:
     parser.add_argument(
         "--exact", action="store_true", help="graph fusions off, one inter-op thread"
     )
+    parser.add_argument("--limit", type=int, help="the allocator's limit, in bytes")
     parser.add_argument("--save")
     parser.add_argument("--output", required=True)
     arguments = parser.parse_args()
@@ -111,6 +113,8 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     from experiments.data import digit_batches
     from experiments.models import WORKLOADS, compiled
 
+    if arguments.limit is not None:
+        reserve(arguments.limit)
     if arguments.exact:
         turn_off_fusions()
     if arguments.float64:
@@ -150,6 +154,18 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     return figures
 
 
+def reserve(limit_bytes: int) -> None:
+    """Let the allocator take its whole limit at once, as on a GPU, and not in ever larger pieces.
+
+    Between pieces lie borders that no tensor can span: with a limit of 282 MiB the largest piece
+    is 128 MiB.
+    """
+    import tensorflow as tf
+
+    most = limit_bytes - 4 * 2**20  # what a process has taken before its first tensor
+    tf.raw_ops.Empty(shape=[most], dtype=tf.uint8)
+
+
 def measured_step(step: Any, data: Any) -> tuple[float, int]:
     """Loss and peak in bytes of one step."""
     import checkmate_tf
@@ -162,12 +178,16 @@ def measured_step(step: Any, data: Any) -> tuple[float, int]:
 def turn_off_fusions() -> None:
     """What makes a plain step repeat its own bits, and a rewritten one repeat them too.
 
-    Grappler fuses and rewrites differently around control edges. And with more than one inter-op
-    thread AddN's order of summation depends on which buffer happens to be free first, so that
-    not even the plain step repeats its own bits.
+    Grappler fuses differently around control edges. And where it reckons that a step takes more
+    than 205 MB, whatever the machine has, its memory optimizer turns sums of three and more
+    gradients into accumulations in whichever order they are ready. TensorFlow has no switch for
+    that one but the switch for all, which aborts the process if oneDNN is on.
     """
     import tensorflow as tf
 
+    if os.environ["TF_ENABLE_ONEDNN_OPTS"] == "0":
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        return
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.optimizer.set_experimental_options(
         {"arithmetic_optimization": False, "remapping": False}
