@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graph", type=Path, metavar="GRAPH", help="a JSON file")
-    parser.add_argument("--budget", required=True, metavar="80%%|2GiB|BYTES")
+    parser.add_argument("--budget", required=True, metavar="80%%|2GiB|BYTES|min")
     parser.add_argument("--solver", default="auto", metavar="NAME")
     parser.add_argument("--output", type=Path, metavar="PLAN.json")
     parser.add_argument(

@@ -54,7 +54,11 @@ def run_solve(arguments: argparse.Namespace) -> int:
             on_progress=show,
             **options,
         )
-    size = budget.in_bytes(graph.fixed_bytes, graph.input_order_peak)
+    if budget.least:
+        assert solution.least_budget is not None
+        size = solution.least_budget
+    else:
+        size = budget.in_bytes(graph.fixed_bytes, graph.input_order_peak)
     Console(width=80).print(_table(graph, solution, size))
     if solution.schedule is not None and arguments.output is not None:
         write_whole(arguments.output, json.dumps(plan(graph, solution, size)) + "\n")
@@ -104,6 +108,9 @@ def _table(graph: ComputationGraph, solution: Solution, budget: int) -> Table:
     if solution.peak is not None:
         table.add_row("peak", f"{format_bytes(solution.peak)} ({solution.peak} B)")
         table.add_row("overhead", _overhead(graph, solution.cost))
+    if solution.provable_budget is not None:
+        least = solution.provable_budget
+        table.add_row("least memory", f"{format_bytes(least)} ({least} B) or more, proved")
     if solution.bound is not None:
         order = "" if solution.bound_order == "free" else " (for this order of the nodes)"
         table.add_row("bound", f"{_overhead(graph, solution.bound)}{order}")
@@ -127,7 +134,10 @@ def _what_is_missing(solution: Solution) -> str:
         if solution.status is Status.INFEASIBLE
         else "no schedule under this budget was found"
     )
+    proved = ""
+    if solution.provable_budget is not None:
+        proved = f", less than {format_bytes(solution.provable_budget)} never is"
     if solution.least_budget is None:
-        return f"{what}; no budget is known that would do"
+        return f"{what}; no budget is known that would do{proved}"
     least = solution.least_budget
-    return f"{what}; {least} bytes ({format_bytes(least)}) are known to be enough"
+    return f"{what}; {least} bytes ({format_bytes(least)}) are known to be enough{proved}"

@@ -68,8 +68,8 @@ def rematerialize(
     Args:
         function: the step.
         budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment,
-            variables, optimizer slots, inputs and activations; or a share (0.5, "50%") of what
-            the unchanged step adds to what is held before it.
+            variables, optimizer slots, inputs and activations; a share (0.5, "50%") of what
+            the unchanged step adds to what is held before it; or "min", the least found.
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does.

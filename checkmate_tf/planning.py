@@ -26,7 +26,7 @@ from solvers import (
     format_bytes,
     solve,
 )
-from solvers.auto import least_memory
+from solvers.least_memory import find_least_memory
 from solvers.solution import Order
 
 SLACK = 0.12
@@ -73,6 +73,9 @@ def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
     if not _anything_to_gain(graph):
         return None
     resident = max(graph.fixed_bytes, held_bytes() or 0)
+    if request.budget.least:
+        search = _Search(extracted, request, resident, resident, costs.notes)
+        return PlannedStep(search.leanest(), extracted)
     budget = request.budget.in_bytes(
         resident, extracted.unchanged_peak + resident - graph.fixed_bytes
     )
@@ -129,14 +132,25 @@ class _Search:
             plan = following
         return self._best_effort(seen)
 
-    def _plan(self, activations: float, time_limit: float) -> Plan | None:
-        """A plan whose activations take so many bytes by the memory model, if one is found."""
+    def leanest(self) -> Plan:
+        """The plan of the least memory; its budget is what the model says that it needs."""
+        plan = self._plan(None, self.request.time_limit)
+        assert plan is not None
+        plan = replace(plan, budget=plan.predicted_peak)
+        can_look = self.request.rehearse and can_rehearse(self.extracted)
+        return self._rehearsed(plan) if can_look else plan
+
+    def _plan(self, activations: float | None, time_limit: float) -> Plan | None:
+        """A plan whose activations take so many bytes by the memory model, if one is found.
+
+        None stands for the least that is found.
+        """
         graph = self.extracted.graph
         request = self.request
         with solver_progress(graph, time_limit) as show:
             solution = solve(
                 graph,
-                max(1, graph.fixed_bytes + int(activations)),
+                "min" if activations is None else max(1, graph.fixed_bytes + int(activations)),
                 request.solver,
                 time_limit,
                 order=request.order,
@@ -187,15 +201,15 @@ class _Search:
     def _too_small(self) -> BudgetError:
         beside = self.resident - self.extracted.graph.fixed_bytes
         graph, request = self.extracted.graph, self.request
-        least = self.failed.least_budget
-        if least is None:
-            least = least_memory(graph, request.order, request.time_limit / 4)[1]
+        known = find_least_memory(graph, request.order, request.time_limit / 4)
+        least = min(known.peak, self.failed.least_budget or known.peak)
         proved = self.failed.status is Status.INFEASIBLE
         how = "no schedule exists" if proved else "no schedule was found"
         return BudgetError(
             f"budget {format_bytes(self.budget)} is too small: {how} within it, "
             f"{format_bytes(self.resident)} of it variables, inputs and what else is held; "
-            f"the least found is {format_bytes(least + beside)} ({least + beside} bytes)",
+            f"the least found is {format_bytes(least + beside)} ({least + beside} bytes), "
+            f"and none is possible below {format_bytes(known.bound + beside)}",
             least=least + beside,
         )
 

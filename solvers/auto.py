@@ -272,19 +272,3 @@ def solve_auto(problem: Problem) -> Solution:
 
 def _least_need_note(graph: ComputationGraph) -> str:
     return f"one node alone needs {graph.fixed_bytes + least_need(graph)} bytes"
-
-
-def least_memory(
-    graph: ComputationGraph, order: Order = "free", time_limit: float = 10.0, seed: int = 0
-) -> tuple[Schedule, int]:
-    """The schedule of least peak that is found, and that peak in bytes, `fixed_bytes` included.
-
-    Example:
-        >>> from solvers import ComputationGraph, Node
-        >>> from solvers.auto import least_memory
-        >>> a, b = Node("a", 1, 4), Node("b", 1, 3, dependencies=(0,))
-        >>> least_memory(ComputationGraph((a, b)))[1]
-        7
-    """
-    deadline = time.monotonic() + time_limit + compile_kernels()
-    return least_memory_found(graph, order, deadline, seed)

@@ -16,25 +16,36 @@ _UNITS = {
     for unit, factor in ((f"{letter}b", 1000**power), (f"{letter}ib", 1024**power))
 } | {"": 1}
 
-_HOW = "give bytes (4294967296), a size ('4GiB', '512MB'), or a share (0.8, '80%')"
+_HOW = "give bytes (4294967296), a size ('4GiB', '512MB'), a share (0.8, '80%'), or 'min'"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A memory budget: so many bytes, or a share of what the unchanged step needs.
+    """A memory budget: so many bytes, a share of what the unchanged step needs, or the least.
 
-    Exactly one of the two is set.
+    Exactly one of the three is set.
 
     Attributes:
         bytes: everything on the device at any moment, `fixed_bytes` included.
         share: 0.8 is 80 % of what the unchanged step adds to `fixed_bytes`.
+        least: whatever is the least that a search finds.
     """
 
     bytes: int | None = None
     share: float | None = None
+    least: bool = False
 
     def in_bytes(self, fixed_bytes: int, peak: int) -> int:
-        """The budget in bytes where the unchanged step peaks at `peak` bytes in all."""
+        """The budget in bytes where the unchanged step peaks at `peak` bytes in all.
+
+        Raises:
+            BudgetError: it stands for the least, which has to be searched for first.
+        """
+        if self.least:
+            raise BudgetError(
+                "budget 'min' has to be searched for, which only solve and rematerialize do; "
+                "ask `checkmate-tf solve GRAPH --budget min` and give the bytes that it finds"
+            )
         if self.bytes is not None:
             return self.bytes
         assert self.share is not None
@@ -53,6 +64,8 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
         4294967296
         >>> parse_budget("80%").share
         0.8
+        >>> parse_budget("min").least
+        True
     """
     if isinstance(value, Budget):
         return value
@@ -73,6 +86,8 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
 
 
 def _parse_text(text: str) -> Budget:
+    if text.strip().lower() == "min":
+        return Budget(least=True)
     match = re.fullmatch(
         r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(%|[a-z]*)\s*", text, re.IGNORECASE
     )

@@ -102,7 +102,7 @@ def cases(
         ['milp', 'moments']
     """
     for budget in budgets:
-        parse_budget(budget)
+        parse_budget(budget).in_bytes(fixed_bytes=0, peak=1)
     for name in solvers:
         if name != "all":
             find_solver(name)

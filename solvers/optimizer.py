@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 import warnings
@@ -18,6 +19,10 @@ _REPORT_SECONDS = 0.2
 _GRACE = 0.5
 """Seconds after the time limit that a backend has for its answer; HiGHS does not look at its
 clock in the middle of a heuristic or a round of cuts, and has been seen to take 3 s more."""
+
+_FAREWELL = 3.0
+"""Seconds that the end of the process waits for a backend that is late: one that comes
+back from compiled code while Python is ending aborts the process."""
 
 _STOPPABLE = ("highs",)
 """Backends that answer with what they have found when they are told to stop."""
@@ -68,8 +73,7 @@ def _ask(
         own["stop"] = stop
     return ask(
         model,
-        # What is left may be short of its limit by what a backend takes to notice.
-        time_limit=max(0.9 * problem.seconds_left, 0.01),
+        time_limit=max(problem.seconds_left, 0.01),
         relative_gap=float(problem.options.get("gap", 1e-4)),
         start=start,
         threads=int(problem.options.get("threads", 1)),
@@ -110,11 +114,12 @@ def _in_background(
         if name not in _STOPPABLE or not model.integer.any():
             raise
         thread.join()
-    if errors:
-        raise errors[0]
     if thread.is_alive():
         stop.set()
+        atexit.register(thread.join, _FAREWELL)
         return LinearResult(Status.TIMEOUT, None, None, None)
+    if errors:
+        raise errors[0]
     if not results:
         raise SolverError("the backend ended without an answer; its own message is above")
     return results[0]

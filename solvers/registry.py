@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from solvers.budget import Budget, parse_budget
@@ -66,7 +67,7 @@ _TABLE = (
     # name, kind, valid on, needs, options, summary, module:function
     ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found within the time limit", "auto:solve_auto"),
     ("moments", "exact", "any", "highspy", "backend", "exact for a fixed order, by moments", "moments:solve_moments"),
-    ("search", "search", "any", "numba", "", "local search over sequences, fixed or free order", "search:solve_search"),
+    ("search", "search", "any", "numba", "starts", "local search over sequences, fixed or free order", "search:solve_search"),
     ("milp", "exact", "any", "cvxpy or gurobi", _PROGRAM, "frontier-advancing MILP (Jain et al., eq. 9)", "milp:solve_milp"),
     ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", _PROGRAM, "MILP without stages fixed (eq. 1)", "milp:solve_unpartitioned"),
     ("lp_rounding", "heuristic", "any", "cvxpy", f"{_PROGRAM} rounding epsilons thresholds repair", "two-phase LP rounding (section 5)", "rounding:solve_lp_rounding"),
@@ -118,8 +119,8 @@ def solve(
     """Find a schedule of `graph` within `budget`.
 
     Args:
-        budget: bytes, `fixed_bytes` included; or a share, of the input-order peak without
-            `fixed_bytes`; see `solvers.budget`.
+        budget: bytes, `fixed_bytes` included; a share, of the input-order peak without
+            `fixed_bytes`; or "min", the least that a search finds. See `solvers.budget`.
         solver: a name from `checkmate-tf solvers`.
         time_limit: seconds.
         order: "free" lets the solver change the order of first computations.
@@ -141,6 +142,48 @@ def solve(
     if order not in ("fixed", "free"):
         raise SolverError(f"order {order!r} is neither 'fixed' nor 'free'")
     entry.check_options(options)
-    size = parse_budget(budget).in_bytes(graph.fixed_bytes, graph.input_order_peak)
+    wanted = parse_budget(budget)
+    if wanted.least:
+        return _solve_least(graph, entry, time_limit, order, seed, on_progress, options)
+    size = wanted.in_bytes(graph.fixed_bytes, graph.input_order_peak)
     problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
     return entry.load()(problem)
+
+
+def _solve_least(
+    graph: ComputationGraph,
+    entry: SolverEntry,
+    time_limit: float,
+    order: Order,
+    seed: int,
+    on_progress: Callable[[Progress], None] | None,
+    options: dict[str, Any],
+) -> Solution:
+    """The cheapest schedule within the least memory that half of the time finds."""
+    if "starts" not in entry.options:
+        able = ", ".join(name for name, each in SOLVERS.items() if "starts" in each.options)
+        raise SolverError(
+            f"budget 'min' is for the solvers that can begin with a schedule: {able}; "
+            f"{entry.name!r} cannot"
+        )
+    from solvers.least_memory import find_least_memory  # imports numba, which takes a second
+
+    started = time.monotonic()
+    least = find_least_memory(graph, order, time_limit / 2, seed)
+    starts = (*options.get("starts", ()), least.schedule)
+    problem = Problem(
+        graph,
+        least.peak,
+        max(time_limit - (time.monotonic() - started), time_limit / 4),
+        order,
+        seed,
+        on_progress,
+        {**options, "starts": starts},
+    )
+    solution = entry.load()(problem)
+    return replace(
+        solution,
+        provable_budget=least.bound,
+        least_budget=least.peak,
+        seconds=time.monotonic() - started,
+    )

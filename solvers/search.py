@@ -244,7 +244,10 @@ def least_memory_found(
 
 
 def solve_search(problem: Problem) -> Solution:
-    """Local search until the time limit, or until it no longer helps; see the module."""
+    """Local search until the time limit, or until it no longer helps; see the module.
+
+    Option: `starts`, schedules in the same order that are known.
+    """
     graph = problem.graph
     deadline = problem.deadline + compile_kernels()
     if least_need(graph) > problem.activation_budget:
@@ -253,7 +256,7 @@ def solve_search(problem: Problem) -> Solution:
     bound = graph.one_pass_cost
     least: int | None = None
     try:
-        for start in starts_of(graph, problem.order):
+        for start in [*starts_of(graph, problem.order), *problem.options.get("starts", ())]:
             search.offer(start)
         enough = bound * (1 + 1e-9)
         improve(

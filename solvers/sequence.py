@@ -5,9 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from solvers.graph import ComputationGraph
 from solvers.schedule import Schedule
+
+Order = Literal["fixed", "free"]
+"""Whether first computations keep the input order."""
 
 
 def first_order(schedule: Schedule) -> tuple[int, ...]:

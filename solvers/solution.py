@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any
 
-from solvers.bounds import least_need
+from solvers.bounds import least_need, memory_bound
 from solvers.graph import ComputationGraph
 from solvers.schedule import Schedule
+from solvers.sequence import Order as Order
 from solvers.simulate import simulate
-
-Order = Literal["fixed", "free"]
 
 
 class Status(str, Enum):
@@ -109,6 +108,8 @@ class Solution:
             `schedule` only, "free" if for every order.
         seconds: from question to answer.
         least_budget: the least budget in bytes that is known to be enough, where known.
+        provable_budget: no budget of fewer bytes is enough in the order that was asked for,
+            where nothing was found or the least was asked for.
         note: one sentence for the user, where there is something to say.
         statistics: figures of the solver's own.
     """
@@ -122,6 +123,7 @@ class Solution:
     seconds: float
     bound_order: Order = "fixed"
     least_budget: int | None = None
+    provable_budget: int | None = None
     note: str = ""
     statistics: Mapping[str, Any] = field(default_factory=dict)
 
@@ -172,6 +174,7 @@ def answer(
         bound_order=bound_order,
         seconds=problem.seconds,
         least_budget=least_budget,
+        provable_budget=None if schedule else memory_bound(problem.graph, problem.order),
         note=note,
         statistics=dict(statistics or {}),
     )

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from solvers import Progress, Status, simulate, solve
-from solvers.auto import least_memory
 from solvers.layer_graphs import unit_chain
+from solvers.search import compile_kernels
 from tests.brute_force import budgets, cheapest, random_graph
 from tests.test_moments import check_against_truth
 
@@ -41,7 +41,7 @@ def test_a_node_over_budget_is_a_proof() -> None:
 @pytest.mark.parametrize("order", ["fixed", "free"])
 def test_time_limit_and_progress(order: str) -> None:
     told: list[Progress] = []
-    least_memory(unit_chain(2))  # compiled by now
+    compile_kernels()
     graph = unit_chain(60)
     solution = solve(graph, 0.3, "auto", 4, order=order, on_progress=told.append)  # type: ignore[arg-type]
     assert solution.seconds < 5.5
@@ -60,10 +60,3 @@ def test_an_interrupt_gets_the_incumbent() -> None:
     solution = solve(unit_chain(60), 0.3, "auto", 30, order="free", on_progress=interrupt)
     assert solution.status is Status.FEASIBLE
     assert solution.seconds < 28
-
-
-def test_least_memory_is_reachable() -> None:
-    graph = unit_chain(16)
-    schedule, peak = least_memory(graph, "fixed", 5)
-    assert simulate(graph, schedule).peak == peak
-    assert 4 <= peak <= 6

@@ -33,6 +33,8 @@ from solvers import Budget, BudgetError, format_bytes, parse_budget
         ("62.5 %", Budget(share=0.625)),
         ("150%", Budget(share=1.5)),
         (Budget(share=0.3), Budget(share=0.3)),
+        ("min", Budget(least=True)),
+        (" MIN ", Budget(least=True)),
     ],
 )
 def test_what_people_write(value: Any, expected: Budget) -> None:

@@ -77,7 +77,7 @@ def test_a_backend_that_is_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
         is_over.wait()
 
     monkeypatch.setattr("solvers.optimizer.backend", lambda name: never_ends)
-    solution = solve(unit_chain(8), 7, "milp", time_limit=0.1)
+    solution = solve(unit_chain(8), 7, "milp", time_limit=1)
     is_over.set()
     assert (solution.status, solution.bound) == (Status.FEASIBLE, 17)
 

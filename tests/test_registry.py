@@ -55,7 +55,7 @@ def test_a_question_that_makes_no_sense(
             r"'milp' has no option 'gpa' \(did you mean 'gap'\?\); its options: backend,",
         ),
         ("auto", "accounting", "'auto' has no option 'accounting'; its options: backend, starts"),
-        ("search", "backend", "'search' has no option 'backend'; its options: none"),
+        ("search", "backend", "'search' has no option 'backend'; its options: starts"),
     ],
 )
 def test_an_option_that_would_be_ignored_is_an_error(

@@ -1,0 +1,47 @@
+"""The least memory that a graph can be computed in: what a search finds, and what is provable."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from solvers.bounds import memory_bound
+from solvers.graph import ComputationGraph
+from solvers.schedule import Schedule
+from solvers.search import compile_kernels, least_memory_found
+from solvers.sequence import Order
+
+
+@dataclass(frozen=True)
+class LeastMemory:
+    """What is known of the least memory, in bytes, `fixed_bytes` included.
+
+    Attributes:
+        schedule: the leanest one found.
+        peak: what it needs.
+        bound: no schedule, in the order that was asked for, needs less.
+    """
+
+    schedule: Schedule
+    peak: int
+    bound: int
+
+
+def find_least_memory(
+    graph: ComputationGraph, order: Order = "free", time_limit: float = 10.0, seed: int = 0
+) -> LeastMemory:
+    """Search for the schedule of least peak; the bound is `solvers.bounds.memory_bound`.
+
+    Args:
+        time_limit: seconds, compilation (once, 20) not included.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node
+        >>> a, b = Node("a", 1, 4), Node("b", 1, 3, dependencies=(0,))
+        >>> least = find_least_memory(ComputationGraph((a, b)))
+        >>> least.peak, least.bound
+        (7, 7)
+    """
+    deadline = time.monotonic() + time_limit + compile_kernels()
+    schedule, peak = least_memory_found(graph, order, deadline, seed)
+    return LeastMemory(schedule, peak, memory_bound(graph, order))
