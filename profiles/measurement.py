@@ -1,44 +1,43 @@
 """Run one operation on a device, and see how long it takes and what it needs beside its output.
 
-The operation runs eagerly on random inputs of valid range, as a kernel of its own.
+The operation runs in a graph, as in a train step, on random inputs of valid range.
 """
 
 from __future__ import annotations
 
-import inspect
+import math
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
 
-from profiles.operation import Operation, TensorSize
-from solvers.errors import CheckmateError
+from profiles.devices import check_device
+from profiles.kernels import Kernel, repeats_kept
+from profiles.operation import Operation
+from profiles.profile import Measurement
+from profiles.random_inputs import NotMeasurableError
 
+__all__ = ["Measurement", "NotMeasurableError", "measure"]
 
-@dataclass(frozen=True)
-class Measurement:
-    """What one operation needs on one device.
+_LONG_SERIES = 5e-3
+"""Seconds that a series of runs should take, so that the clock and the call don't matter."""
 
-    Attributes:
-        seconds: median of the repeats after a warm-up, launch included.
-        workspace: most bytes held beyond inputs and outputs; None where the device's allocator
-            keeps no count.
-    """
+_MOST_RUNS = 64
+_ENOUGH = 0.05
+"""Seconds after which an operation has been measured for long enough, given its repeats."""
 
-    seconds: float
-    workspace: int | None
-
-
-class NotMeasurableError(ValueError):
-    """The operation can't run by itself on made-up inputs."""
+_LEAST = 1e-7
+"""Seconds; TensorFlow folds operations on shapes into constants, but none may seem free."""
 
 
 def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Measurement:
     """Measure `operation` on `device`.
+
+    What one run takes is what a series of runs in one graph takes longer than a single run,
+    divided by the difference: the launch of a function cancels out. It is the median over at
+    least `repeats` such pairs after a warm-up; short operations are repeated more often.
 
     Raises:
         NotMeasurableError: it is stateful, works on handles or calls functions, or its inputs
@@ -46,40 +45,57 @@ def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Me
         CheckmateError: TensorFlow does not see such a device; it would compute on another one.
 
     Example:
+        >>> from profiles.operation import TensorSize
         >>> image = TensorSize("float32", (1, 8, 8, 4))
         >>> measure(Operation("Relu", (image,), (image,), (("T", "float32"),))).seconds > 0
         True
     """
-    _check_device(device)
-    run = _prepare(operation, device)
-    try:
-        outputs = run()
-    except (tf.errors.OpError, TypeError, ValueError) as error:
-        raise NotMeasurableError(f"{operation.type} does not run by itself: {error}") from error
-    output_bytes = sum(_rounded(each.bytes) for each in operation.outputs)
+    check_device(device)
+    with repeats_kept():
+        kernel = Kernel(operation, device)
+        single = kernel.function(1)
+        workspace = _workspace(single, operation, device, repeats)
+        once = min(_seconds(single, device) for _ in range(2))
+        runs = 1 + min(_MOST_RUNS, math.ceil(_LONG_SERIES / once))
+        series = kernel.function(runs)
+        differences: list[float] = []
+        end = time.perf_counter() + _ENOUGH
+        while len(differences) < repeats or (
+            len(differences) < 10 * repeats and time.perf_counter() < end
+        ):
+            longer, shorter = _seconds(series, device), _seconds(single, device)
+            differences.append((longer - shorter) / (runs - 1))
+    return Measurement(max(_LEAST, statistics.median(differences)), workspace)
+
+
+def _seconds(run: Callable[[], Any], device: str) -> float:
+    start = time.perf_counter()
+    outputs = run()
+    if not device.startswith("CPU"):
+        tf.test.experimental.sync_devices()  # others compute behind Python's back
+    seconds = time.perf_counter() - start
     del outputs
-    seconds: list[float] = []
-    workspaces: list[int] = []
+    return seconds
+
+
+def _workspace(
+    run: Callable[[], Any], operation: Operation, device: str, repeats: int
+) -> int | None:
+    """The allocator's peak beyond inputs and outputs; None where it keeps no count."""
+    output_bytes = sum(_rounded(each.bytes) for each in operation.outputs)
+    seen: list[int] = []
     for _ in range(repeats):
         before = _reset(device)
-        start = time.perf_counter()
+        if before is None:
+            return None
         outputs = run()
-        if "GPU" in device:
+        if not device.startswith("CPU"):
             tf.test.experimental.sync_devices()
-        seconds.append(time.perf_counter() - start)
-        if before is not None:
-            peak = tf.config.experimental.get_memory_info(device)["peak"]
-            workspaces.append(max(0, peak - before - output_bytes))
+        peak = tf.config.experimental.get_memory_info(device)["peak"]
+        seen.append(max(0, peak - before - output_bytes))
         del outputs
     # A buffer that something else frees late looks like workspace; it does not every time.
-    workspace = min(workspaces) if workspaces else None
-    return Measurement(statistics.median(seconds), workspace)
-
-
-def _check_device(device: str) -> None:
-    there = [each.name.removeprefix("/device:") for each in tf.config.list_logical_devices()]
-    if device not in there:
-        raise CheckmateError(f"there is no device {device!r}; TensorFlow sees {', '.join(there)}")
+    return min(seen)
 
 
 def _rounded(size: int) -> int:
@@ -94,71 +110,3 @@ def _reset(device: str) -> int | None:
         return int(tf.config.experimental.get_memory_info(device)["current"])
     except ValueError:
         return None
-
-
-def _prepare(operation: Operation, device: str) -> Callable[[], Any]:
-    """The operation on random inputs, ready to run."""
-    definition = op_def_registry.get(operation.type)
-    function = getattr(tf.raw_ops, operation.type, None)
-    if definition is None or function is None or definition.is_stateful:
-        raise NotMeasurableError(f"{operation.type} can't run by itself")
-    if any(attribute.type == "func" for attribute in definition.attr):
-        raise NotMeasurableError(f"{operation.type} calls a function")
-    constants = dict(operation.constants)
-    with tf.device(device):
-        values = [
-            tf.constant(constants[number], dtype=size.dtype)
-            if number in constants
-            else _random(size, operation.type)
-            for number, size in enumerate(operation.inputs)
-        ]
-    parameters = _parameters(definition, function)
-    arguments: dict[str, Any] = {}
-    inferred: set[str] = set()
-    for argument in definition.input_arg:
-        inferred |= {argument.type_attr, argument.number_attr, argument.type_list_attr}
-        count = _list_length(operation, argument)
-        if count is None:
-            arguments[parameters[argument.name]] = values.pop(0)
-        else:
-            arguments[parameters[argument.name]], values = values[:count], values[count:]
-    for attribute in definition.attr:
-        if attribute.name in inferred:
-            continue
-        value = operation.attribute(attribute.name)
-        if value is not None:
-            arguments[attribute.name] = list(value) if isinstance(value, tuple) else value
-
-    def run() -> Any:
-        with tf.device(device):
-            return function(**arguments)
-
-    return run
-
-
-def _parameters(definition: Any, function: Any) -> dict[str, str]:
-    """What Python calls every input: "reduction_indices" is "axis" there, for one."""
-    inputs = [each.name for each in definition.input_arg]
-    taken = {*inputs, *(each.name for each in definition.attr), "name"}
-    parameters = list(inspect.signature(function).parameters)
-    new_names = iter([each for each in parameters if each not in taken])
-    return {each: each if each in parameters else next(new_names) for each in inputs}
-
-
-def _list_length(operation: Operation, argument: Any) -> int | None:
-    """How many tensors a list argument takes; None for a single tensor."""
-    if argument.number_attr:
-        return int(operation.attribute(argument.number_attr))
-    if argument.type_list_attr:
-        return len(operation.attribute(argument.type_list_attr))
-    return None
-
-
-def _random(size: TensorSize, kind: str) -> Any:
-    dtype = tf.as_dtype(size.dtype)
-    if any(length < 0 for length in size.shape) or dtype in (tf.resource, tf.variant, tf.string):
-        raise NotMeasurableError(f"{kind} reads {size.dtype} of shape {size.shape}")
-    if dtype.is_floating:
-        return tf.random.uniform(size.shape, 0.1, 1.0, dtype=dtype)
-    # Zero is valid as an index, as a label and as a truth value.
-    return tf.zeros(size.shape, dtype)

@@ -10,6 +10,7 @@ import math
 import os
 from dataclasses import dataclass, field
 
+from profiles.fusion import Fusion
 from profiles.operation import Operation
 
 _CONVOLUTIONS = frozenset("Conv2D Conv3D DepthwiseConv2dNative".split())
@@ -22,6 +23,8 @@ _FILTER_GRADIENTS = frozenset(
     "DepthwiseConv2dNativeBackpropFilter".split()
 )
 _MATRIX_PRODUCTS = frozenset("MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3".split())
+
+_PRODUCTS = _CONVOLUTIONS | _INPUT_GRADIENTS | _FILTER_GRADIENTS | _MATRIX_PRODUCTS | {"Einsum"}
 
 _LOOK_AT_SHAPES_ONLY = frozenset("Shape ShapeN Size Rank BroadcastGradientArgs NoOp".split())
 
@@ -104,6 +107,8 @@ def floating_point_operations(operation: Operation) -> float:
     Convolutions and their two gradients do the same multiplications: two operations for every
     output element of the forward convolution and every weight that it meets.
     """
+    if isinstance(operation, Fusion):
+        return sum(map(floating_point_operations, operation.parts))
     kind = operation.type
     if kind in _CONVOLUTIONS:
         return _convolution(operation.inputs[1].shape, operation.outputs[0].elements, kind)
@@ -123,6 +128,12 @@ def floating_point_operations(operation: Operation) -> float:
         pooled = operation.inputs[-1] if "Grad" in kind else operation.outputs[0]
         return float(pooled.elements * math.prod(operation.attribute("ksize") or (1,)))
     return float(elements * _PER_ELEMENT.get(kind, 1))
+
+
+def does_products(operation: Operation) -> bool:
+    """Whether its time goes into matrix products: arithmetic decides, not memory traffic."""
+    parts = operation.parts if isinstance(operation, Fusion) else (operation,)
+    return any(part.type in _PRODUCTS for part in parts)
 
 
 def _convolution(filter_shape: tuple[int, ...], forward_elements: int, kind: str) -> float:

@@ -1,0 +1,71 @@
+"""What a device is called, so that nobody mistakes one's figures for another's."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.python.util import _pywrap_util_port
+
+from solvers.errors import CheckmateError
+
+
+def check_device(device: str) -> None:
+    """See whether TensorFlow has the device "CPU:0", "GPU:0", …; it would take another one.
+
+    Raises:
+        CheckmateError: it is not there.
+    """
+    there = [each.name.removeprefix("/device:") for each in tf.config.list_logical_devices()]
+    if device not in there:
+        raise CheckmateError(f"there is no device {device!r}; TensorFlow sees {', '.join(there)}")
+
+
+def device_name(device: str = "CPU:0") -> str:
+    """The full name of a device: its model, and what else decides how fast kernels run on it.
+
+    Raises:
+        CheckmateError: TensorFlow does not see such a device.
+
+    Example:
+        >>> "core" in device_name("CPU:0")
+        True
+    """
+    check_device(device)
+    kind, _, number = device.partition(":")
+    if kind == "CPU":
+        cores = _usable_cores()
+        # The same core has other kernels with oneDNN than without it.
+        one_dnn = "oneDNN" if _pywrap_util_port.IsMklEnabled() else "without oneDNN"
+        return f"{_processor()}, {cores} core{'s' * (cores > 1)}, {one_dnn}"
+    physical = tf.config.list_physical_devices(kind)[int(number)]
+    details = tf.config.experimental.get_device_details(physical)
+    return str(details.get("device_name", kind))
+
+
+def _usable_cores() -> int:
+    """Cores that this process may run on, where the system says so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _processor() -> str:
+    """The processor's model as Linux knows it, else as Python does."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = {
+        name: matched.group(1).strip()
+        for name in ("model name", "cpu family", "model")
+        if (matched := re.search(rf"^{name}\s*:(.*)$", text, re.MULTILINE))
+    }
+    if "model name" not in found:
+        return platform.machine()
+    # Clouds hide the model behind "AMD EPYC"; the family and model number tell generations apart.
+    numbers = f"family {found.get('cpu family', '?')}, model {found.get('model', '?')}"
+    return f"{found['model name']} ({numbers})"

@@ -1,0 +1,72 @@
+"""A profile: what operations were seen to need on one device, under one TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from profiles.operation import Operation
+from solvers.errors import CheckmateError
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one operation needs on one device.
+
+    Attributes:
+        seconds: of one run as part of a graph, the executor's dispatch included, the call of a
+            function not.
+        workspace: most bytes held beyond inputs and outputs; None where the device's allocator
+            keeps no count.
+    """
+
+    seconds: float
+    workspace: int | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Measurements of operations on one device.
+
+    Attributes:
+        device: its full name, as `profiles.devices.device_name` makes it.
+        tensorflow: the version that ran the operations.
+        entries: what was measured.
+
+    Example:
+        >>> relu = Operation("Relu")
+        >>> profile = Profile("a CPU", "2.21.0", {relu: Measurement(2e-6, 0)})
+        >>> profile.merged(Profile("a CPU", "2.21.0", {relu: Measurement(3e-6, 0)})).entries[relu]
+        Measurement(seconds=3e-06, workspace=0)
+    """
+
+    device: str
+    tensorflow: str
+    entries: Mapping[Operation, Measurement] = field(default_factory=dict)
+
+    def merged(self, other: Profile) -> Profile:
+        """Both profiles in one; where both know an operation, `other` is right.
+
+        Raises:
+            CheckmateError: they are of different devices or TensorFlow versions.
+        """
+        other.check_device(self.device)
+        if other.tensorflow != self.tensorflow:
+            raise CheckmateError(
+                f"profiles of TensorFlow {self.tensorflow} and {other.tensorflow} can't be merged: "
+                "their kernels differ; keep them in files of their own"
+            )
+        return replace(self, entries={**self.entries, **other.entries})
+
+    def check_device(self, device: str) -> None:
+        """See whether this is a profile of `device`.
+
+        Raises:
+            CheckmateError: it is another device's.
+        """
+        if self.device != device:
+            raise CheckmateError(
+                f"the profile is of another device: it was measured on {self.device!r}, and this "
+                f"is {device!r}; measure one here, or ask for it with other_device=True "
+                "(--other-device)"
+            )

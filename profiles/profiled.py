@@ -1,0 +1,49 @@
+"""Costs from a profile, and from a roofline calibrated by it where an entry is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from profiles.calibration import calibrated
+from profiles.operation import Operation
+from profiles.profile import Profile
+from profiles.roofline import Device, Roofline
+
+
+@dataclass(frozen=True)
+class ProfiledCosts:
+    """Seconds of an operation as they were measured.
+
+    Attributes:
+        profile: of the device.
+        ceilings: for a roofline of such a device, before calibration.
+
+    Example:
+        >>> from profiles.profile import Measurement
+        >>> from profiles.roofline import device_ceilings
+        >>> profile = Profile("a CPU", "2.21.0", {Operation("Relu"): Measurement(3e-6, 0)})
+        >>> costs = ProfiledCosts(profile, device_ceilings())
+        >>> costs.seconds(Operation("Relu"))
+        3e-06
+        >>> costs.missing([Operation("Relu"), Operation("Selu"), Operation("Selu")])
+        2
+    """
+
+    profile: Profile
+    ceilings: Device
+
+    @cached_property
+    def fallback(self) -> Roofline:
+        """For operations that are not in the profile."""
+        return Roofline(calibrated(self.ceilings, self.profile.entries))
+
+    def seconds(self, operation: Operation) -> float:
+        """Seconds of one run."""
+        measured = self.profile.entries.get(operation)
+        return self.fallback.seconds(operation) if measured is None else measured.seconds
+
+    def missing(self, operations: Iterable[Operation]) -> int:
+        """How many of `operations` are not in the profile."""
+        return sum(operation not in self.profile.entries for operation in operations)

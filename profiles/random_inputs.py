@@ -1,0 +1,72 @@
+"""Random inputs on which an operation can run: indices within bounds, numbers under a root."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from profiles.operation import Operation, TensorSize
+
+
+class NotMeasurableError(ValueError):
+    """The operation can't run by itself on made-up inputs."""
+
+
+def random_inputs(operation: Operation) -> dict[int, Any]:
+    """A tensor for every input of `operation` that is not known in advance, by its number.
+
+    Floating-point numbers are from 0.1 to 1, indices and labels anywhere within their bounds,
+    truth values of both kinds; other integers are 0, which is valid where few others are. A
+    handle is that of a variable, returned here, as large as the largest other input.
+
+    Raises:
+        NotMeasurableError: an input's size or content depends on data.
+    """
+    known = dict(operation.constants)
+    generator = np.random.default_rng(0)
+    bounds = _bounds(operation)
+    return {
+        number: _variable(operation)
+        if size.dtype == "resource"
+        else _random(operation, size, bounds.get(number, 1), generator)
+        for number, size in enumerate(operation.inputs)
+        if number not in known
+    }
+
+
+def _random(operation: Operation, size: TensorSize, bound: int, generator: Any) -> Any:
+    dtype = tf.as_dtype(size.dtype)
+    if any(length < 0 for length in size.shape) or dtype in (tf.variant, tf.string):
+        raise NotMeasurableError(f"{operation.type} reads {size.dtype} of shape {size.shape}")
+    if dtype.is_floating:
+        return tf.random.uniform(size.shape, 0.1, 1.0, dtype=dtype)
+    if dtype == tf.bool:
+        return tf.constant(generator.integers(0, 2, size.shape).astype(bool))
+    return tf.cast(generator.integers(0, bound, size.shape), dtype)
+
+
+def _bounds(operation: Operation) -> dict[int, int]:
+    """Under which its indices must be, by number of the input that holds them."""
+    kind, inputs, known = operation.type, operation.inputs, dict(operation.constants)
+    if kind == "SparseSoftmaxCrossEntropyWithLogits":
+        return {1: inputs[0].shape[-1]}
+    if kind == "GatherV2":
+        axis = known.get(2, 0)
+        return {1: inputs[0].shape[axis]}
+    if kind == "GatherNd":
+        return {1: min(inputs[0].shape[: inputs[1].shape[-1]])}
+    if kind == "UnsortedSegmentSum":
+        return {1: known.get(2, 1)}
+    return {0: known.get(1, 1)} if kind == "OneHot" else {}
+
+
+def _variable(operation: Operation) -> Any:
+    """A variable that an operation can write into."""
+    if not (operation.type.startswith("Assign") and operation.type.endswith("VariableOp")):
+        raise NotMeasurableError(f"{operation.type} reads a handle of what it does not say")
+    values = [size for size in operation.inputs if size.dtype != "resource"]
+    value = max(values, key=lambda size: math.prod(size.shape))
+    return tf.Variable(_random(operation, value, 1, np.random.default_rng(0)))

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import pytest
+
+from profiles.calibration import calibrated
+from profiles.operation import Operation, TensorSize
+from profiles.profile import Measurement
+from profiles.roofline import Device, Roofline
+
+TRUE = Device(rate=50e9, bandwidth=8e9, launch=3e-6, depthwise=0.2)
+GUESS = Device(rate=1e9, bandwidth=1e9, launch=1e-3, depthwise=0.9)
+
+
+def _square(size: int) -> TensorSize:
+    return TensorSize("float32", (size, size))
+
+
+def _elementwise(size: int) -> Operation:
+    return Operation("Relu", (_square(size),), (_square(size),))
+
+
+def _product(size: int) -> Operation:
+    return Operation("MatMul", (_square(size),) * 2, (_square(size),))
+
+
+def _depthwise(side: int) -> Operation:
+    image, window = TensorSize("float32", (8, side, side, 32)), TensorSize("float32", (3, 3, 32, 1))
+    return Operation("DepthwiseConv2dNative", (image, window), (image,))
+
+
+OPERATIONS = [
+    *map(_elementwise, (4, 8, 600, 1024, 2048)),
+    *map(_product, (600, 1024)),
+    *map(_depthwise, (64, 128)),
+]
+
+
+def test_a_device_is_recovered_from_what_it_would_take() -> None:
+    roof = Roofline(TRUE)
+    entries = {op: Measurement(roof.seconds(op), 0) for op in OPERATIONS}
+    assert astuple(calibrated(GUESS, entries)) == pytest.approx(astuple(TRUE), rel=2e-2)
+
+
+def test_the_sum_comes_out_right_where_kernels_differ() -> None:
+    roof = Roofline(TRUE)
+    entries = {
+        op: Measurement(roof.seconds(op) * factor, 0)
+        for op, factor in zip(map(_elementwise, (600, 1024, 2048)), (3, 1, 2), strict=True)
+    }
+    found = Roofline(calibrated(TRUE, entries))
+    measured = sum(each.seconds for each in entries.values())
+    assert sum(map(found.seconds, entries)) == pytest.approx(measured, rel=1e-2)
+
+
+@pytest.mark.parametrize("entries", [{}, {_product(600): Measurement(0.01, 0)}])
+def test_where_nothing_tells_the_guess_stays(entries: dict[Operation, Measurement]) -> None:
+    found = calibrated(GUESS, entries)
+    assert (found.bandwidth, found.launch, found.depthwise) == (
+        GUESS.bandwidth,
+        GUESS.launch,
+        GUESS.depthwise,
+    )
+
+
+def test_nothing_that_was_measured_makes_a_device_infinite() -> None:
+    entries = {_elementwise(600): Measurement(1e-7, 0), _elementwise(4): Measurement(1e-3, 0)}
+    assert 0 < calibrated(GUESS, entries).bandwidth < float("inf")

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from profiles.operation import Operation, TensorSize
+from profiles.profile import Measurement, Profile
+from profiles.profiled import ProfiledCosts
+from profiles.roofline import device_ceilings
+
+SIZE = TensorSize("float32", (1024, 1024))
+RELU, SELU = Operation("Relu", (SIZE,), (SIZE,)), Operation("Selu", (SIZE,), (SIZE,))
+
+
+def test_what_was_measured_is_what_it_costs() -> None:
+    costs = ProfiledCosts(Profile("a", "1", {RELU: Measurement(0.7, 0)}), device_ceilings())
+    assert costs.seconds(RELU) == 0.7
+
+
+def test_what_is_missing_costs_what_the_calibrated_device_takes_and_is_counted() -> None:
+    """Selu moves as many bytes as Relu, which took 0.7 s: a far slower device than assumed."""
+    costs = ProfiledCosts(Profile("a", "1", {RELU: Measurement(0.7, 0)}), device_ceilings())
+    assert costs.seconds(SELU) == pytest.approx(0.7, rel=1e-3)
+    assert costs.missing([RELU, SELU, RELU, SELU, SELU]) == 3
