@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from checkmate_tf.decorator import rematerialize
     from checkmate_tf.extraction import extract
+    from checkmate_tf.loading import load_profile
     from checkmate_tf.measure import measure_peak
     from checkmate_tf.plan import Plan
     from checkmate_tf.rewriting import rewrite
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "Plan": "plan",
     "extract": "extraction",
+    "load_profile": "loading",
     "measure_peak": "measure",
     "rematerialize": "decorator",
     "rewrite": "rewriting",
 }
 
-__all__ = ["Plan", "extract", "measure_peak", "rematerialize", "rewrite"]
+__all__ = ["Plan", "extract", "load_profile", "measure_peak", "rematerialize", "rewrite"]
 __version__ = "0.1.0"
 
 

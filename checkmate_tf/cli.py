@@ -1,7 +1,8 @@
 """The command `checkmate-tf`: what it accepts, and which exit status its outcome has.
 
-0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time. `solve`, `compare` and
-`solvers` work without TensorFlow; the other commands import it when they run.
+0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time. `solve`, `compare`,
+`solvers` and `profiles`, and `profile` of a saved graph, work without TensorFlow; the other
+commands import it when they run.
 """
 
 from __future__ import annotations
@@ -58,13 +59,21 @@ def _run(arguments: argparse.Namespace) -> int:
         from checkmate_tf.cli_solvers import run_solvers
 
         return run_solvers()
+    if arguments.command == "profile":
+        from checkmate_tf.cli_profile import run_profile
+
+        return run_profile(arguments)
+    if arguments.command == "profiles":
+        from checkmate_tf.cli_profiles import run_profiles
+
+        return run_profiles(arguments)
     from checkmate_tf import commands
 
     if arguments.command == "extract":
-        return int(commands.extract(arguments.function, arguments.batch_size, arguments.output))
-    if arguments.command == "profile":
-        return int(commands.profile(arguments.target, arguments.device))
-    return int(commands.demo())
+        return commands.extract(
+            arguments.function, arguments.batch_size, arguments.output, arguments.costs
+        )
+    return commands.demo()
 
 
 def _complain(message: str) -> int:
@@ -96,11 +105,33 @@ def _parser() -> argparse.ArgumentParser:
     extract.add_argument("function", metavar="MODULE:FUNCTION")
     extract.add_argument("--batch-size", type=_positive_int, metavar="N")
     extract.add_argument("--output", type=Path, required=True, metavar="FILE")
+    extract.add_argument("--costs", default="roofline", metavar="roofline|flops|profile")
 
-    profile = commands.add_parser("profile", help="measure what the operations of a graph cost")
-    profile.add_argument("target", metavar="GRAPH_OR_FUNCTION")
-    profile.add_argument("--device", default="CPU:0", metavar="CPU:0|GPU:0|TPU:0")
+    _add_profile(commands.add_parser("profile", help="what the operations of a step cost"))
+    _add_profiles(commands.add_parser("profiles", help="list, merge or clear stored profiles"))
     return parser
+
+
+def _add_profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="GRAPH|MODULE:FUNCTION")
+    parser.add_argument("--device", metavar="CPU:0|GPU:0|TPU:0")
+    parser.add_argument("--batch-size", type=_positive_int, metavar="N")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png, .pdf or .svg")
+    parser.add_argument("--again", action="store_true", help="measure also what is known")
+    parser.add_argument("--profile", type=Path, metavar="FILE", help="use it, and measure nothing")
+    parser.add_argument(
+        "--other-device", action="store_true", help="use it though it is of another device"
+    )
+
+
+def _add_profiles(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", help="devices, TensorFlow versions, files")
+    merge = actions.add_parser("merge", help="several profiles of one device as one file")
+    merge.add_argument("files", type=Path, nargs="+", metavar="FILE", help="later ones win")
+    merge.add_argument("--output", type=Path, required=True, metavar="FILE")
+    clear = actions.add_parser("clear", help="delete your own profiles; shipped ones stay")
+    clear.add_argument("--device", metavar="NAME", help="as listed; all by default")
 
 
 def _add_solve(parser: argparse.ArgumentParser) -> None:

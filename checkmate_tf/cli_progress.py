@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from profiles.operation import Operation
 from solvers import ComputationGraph
 from solvers import Progress as Report
 from solvers.comparison import Row, overhead
@@ -48,6 +49,29 @@ def comparison_progress(count: int) -> Iterator[Callable[[Row], None]]:
         yield lambda row: progress.update(
             task, advance=1, description=f"{row.solver} at {row.budget}: {row.status}"
         )
+
+
+@contextmanager
+def measuring_progress() -> Iterator[Callable[[Iterable[Operation]], Iterator[Operation]]]:
+    """Shows how many operations have been measured, and which one runs."""
+    columns = (
+        TextColumn("measuring"),
+        BarColumn(20),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with _progress(*columns) as progress:
+
+        def passed_on(operations: Iterable[Operation]) -> Iterator[Operation]:
+            waiting = list(operations)
+            task = progress.add_task("", total=len(waiting))
+            for operation in waiting:
+                progress.update(task, description=operation.type)
+                yield operation
+                progress.advance(task)
+
+        yield passed_on
 
 
 def _progress(*columns: BarColumn | TextColumn | TimeElapsedColumn) -> Progress:

@@ -1,4 +1,4 @@
-"""The commands of `checkmate-tf` that need TensorFlow: extract, profile, demo."""
+"""The commands of `checkmate-tf` that always need TensorFlow: extract and demo."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-
 from solvers.errors import CheckmateError
-
-_SHOWN = 20
 
 
 def demo() -> int:
@@ -24,58 +18,19 @@ def demo() -> int:
     return main([])
 
 
-def extract(function: str, batch_size: int | None, output: Path) -> int:
-    """Save the computation graph of MODULE:FUNCTION."""
-    from checkmate_tf.extraction import extract as extract_graph
+def extract(function: str, batch_size: int | None, output: Path, costs: str = "roofline") -> int:
+    """Save the computation graph of MODULE:FUNCTION, with costs by a named model."""
+    from checkmate_tf.cost_models import step_costs
+    from checkmate_tf.extraction import extract_program
+    from checkmate_tf.program import resolve
 
-    graph = extract_graph(load_concrete(function), batch_size)
+    program = resolve(load_concrete(function), batch_size)
+    step = step_costs(costs, program)
+    graph = extract_program(program, step.model).graph
     graph.save(output)
     print(f"{output}: {len(graph)} nodes, {len(graph.edges)} edges")
-    return 0
-
-
-def profile(target: str, device: str) -> int:
-    """Measure the operations of MODULE:FUNCTION; the longest ones as a table."""
-    from checkmate_tf.program import resolve
-    from checkmate_tf.signatures import signature
-    from profiles.measurement import Measurement, NotMeasurableError, measure
-    from profiles.operation import Operation
-    from solvers import format_bytes
-
-    if ":" not in target:
-        raise CheckmateError(
-            f"{target}: a saved graph has no operations to run; profile a MODULE:FUNCTION"
-        )
-    program = resolve(load_concrete(target))
-    counts: dict[Operation, int] = {}
-    for operation in program.operations:
-        key = signature(program.sized[operation.name])
-        counts[key] = counts.get(key, 0) + 1
-    measured: dict[Operation, Measurement] = {}
-    skipped = 0
-    for key in track(counts, "measuring", console=Console(stderr=True), transient=True):
-        try:
-            measured[key] = measure(key, device)
-        except NotMeasurableError:
-            skipped += counts[key]
-    table = Table(title=f"{device}: where the time goes")
-    for heading in ("operation", "output", "runs", "ms each", "ms in all", "workspace"):
-        table.add_column(heading, justify="left" if heading in ("operation",) else "right")
-    for key in sorted(measured, key=lambda k: -counts[k] * measured[k].seconds)[:_SHOWN]:
-        seconds, workspace = measured[key].seconds, measured[key].workspace
-        shape = "×".join(map(str, key.outputs[0].shape)) if key.outputs else ""
-        table.add_row(
-            key.type,
-            shape,
-            str(counts[key]),
-            f"{1000 * seconds:.2f}",
-            f"{1000 * seconds * counts[key]:.1f}",
-            "unknown" if workspace is None else format_bytes(workspace),
-        )
-    Console().print(table)
-    total = sum(counts[key] * each.seconds for key, each in measured.items())
-    print(f"{len(measured)} distinct operations, {total:.3f} s one after the other", end="")
-    print(f"; {skipped} runs could not be measured by themselves" if skipped else "")
+    for note in step.notes:
+        print(f"note: {note}", file=sys.stderr)
     return 0
 
 

@@ -1,16 +1,21 @@
-"""The cost models that a user can name: "roofline" and "flops"."""
+"""The cost models that a user can name: "roofline", "flops" and "profile"."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from checkmate_tf.extraction import CostModel
+from checkmate_tf.cli_progress import measuring_progress
 from checkmate_tf.measure import default_device
 from checkmate_tf.program import Program
+from checkmate_tf.step_operations import CostModel, step_operations
+from profiles.profile import Profile
+from profiles.profiled import ProfiledCosts
 from profiles.roofline import FloatingPointOperations, Roofline, device_ceilings
+from profiles.surveys import survey
 from solvers import CheckmateError
 
-COST_MODELS = ("roofline", "flops")
+COST_MODELS = ("roofline", "flops", "profile")
 
 
 @dataclass(frozen=True)
@@ -26,23 +31,54 @@ class StepCosts:
     notes: tuple[str, ...] = ()
 
 
-def check_cost_model(name: str) -> None:
-    """See whether there is a cost model called `name`.
+def check_cost_model(costs: Any) -> None:
+    """See whether `costs` is a profile or the name of a cost model.
 
     Raises:
-        CheckmateError: there is none.
+        CheckmateError: it is neither.
     """
-    if name not in COST_MODELS:
-        raise CheckmateError(f"no cost model {name!r}; there are: {', '.join(COST_MODELS)}")
+    if not isinstance(costs, Profile) and costs not in COST_MODELS:
+        raise CheckmateError(
+            f"no cost model {costs!r}; there are: {', '.join(COST_MODELS)}, and what "
+            "checkmate_tf.load_profile returns"
+        )
 
 
-def step_costs(name: str, program: Program) -> StepCosts:
-    """Costs of the operations of `program` by the cost model called `name`.
+def step_costs(costs: str | Profile, program: Program) -> StepCosts:
+    """Costs of the operations of `program`.
+
+    Args:
+        costs: the name of a cost model, or a profile, which is taken as it is; "profile" measures
+            on the device that TensorFlow computes on what is not known of it yet.
+        program: the resolved step.
 
     Raises:
         CheckmateError: there is no such cost model.
     """
-    check_cost_model(name)
-    if name == "flops":
+    check_cost_model(costs)
+    if costs == "flops":
         return StepCosts(FloatingPointOperations())
-    return StepCosts(Roofline(device_ceilings(default_device().split(":")[0])))
+    device = default_device()
+    ceilings = device_ceilings(device.split(":")[0])
+    if costs == "roofline":
+        return StepCosts(Roofline(ceilings))
+    operations = [each.operation for each in step_operations(program)]
+    if isinstance(costs, str):
+        with measuring_progress() as progress:
+            costs = survey(operations, device, progress)
+    model = ProfiledCosts(costs, ceilings)
+    return StepCosts(model, notes_on(model, operations))
+
+
+def notes_on(model: ProfiledCosts, operations: list[Any]) -> tuple[str, ...]:
+    """What a plan must say about costs that were not measured."""
+    missing = model.missing(operations)
+    if not missing:
+        return ()
+    estimated = sum(model.seconds(each) for each in operations if each not in model.profile.entries)
+    share = estimated / sum(map(model.seconds, operations))
+    return (
+        f"{missing} of {len(operations)} operations are not in the profile of "
+        f"{model.profile.device}: {100 * share:.1f} % of the time is estimated by a roofline "
+        "calibrated with the others",
+    )

@@ -14,6 +14,7 @@ from checkmate_tf.cost_models import check_cost_model
 from checkmate_tf.plan import Plan
 from checkmate_tf.planning import Request, plan_step
 from checkmate_tf.rewriting import rewrite_extracted
+from profiles.profile import Profile
 from solvers import CheckmateError, find_solver, parse_budget
 from solvers.solution import Order
 
@@ -25,7 +26,7 @@ def rematerialize(
     budget: int | float | str,
     solver: str = ...,
     batch_size: int | None = ...,
-    costs: str = ...,
+    costs: str | Profile = ...,
     time_limit: float = ...,
     order: Order = ...,
     rehearse: bool = ...,
@@ -39,7 +40,7 @@ def rematerialize(
     budget: int | float | str,
     solver: str = ...,
     batch_size: int | None = ...,
-    costs: str = ...,
+    costs: str | Profile = ...,
     time_limit: float = ...,
     order: Order = ...,
     rehearse: bool = ...,
@@ -52,7 +53,7 @@ def rematerialize(
     budget: int | float | str,
     solver: str = "auto",
     batch_size: int | None = None,
-    costs: str = "roofline",
+    costs: str | Profile = "roofline",
     time_limit: float = 60.0,
     order: Order = "free",
     rehearse: bool = True,
@@ -73,7 +74,9 @@ def rematerialize(
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does.
-        costs: "roofline" or "flops".
+        costs: "roofline", "flops", or "profile", which measures the step's operations on this
+            device and keeps what it saw for the next time; or a profile that
+            `checkmate_tf.load_profile` returned.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         rehearse: run the plan once on made-up inputs and look at the allocator before training

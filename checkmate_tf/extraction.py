@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from checkmate_tf.buffers import peak_of_run
 from checkmate_tf.contraction import group_operations
 from checkmate_tf.operations import is_stateful
 from checkmate_tf.program import Program, Tensor, resolve
 from checkmate_tf.signatures import signature
+from checkmate_tf.step_operations import CostModel, operation_seconds
 from profiles.operation import Operation
 from profiles.roofline import Roofline
 from solvers import ComputationGraph, Node
@@ -25,13 +26,6 @@ TINY_SHARE = 0.01
 """Of the activation peak: as much as all tiny tensors together may take."""
 
 _NEGLIGIBLE_SECONDS = 50e-6
-
-
-class CostModel(Protocol):
-    """What `extract` asks of a provider of costs."""
-
-    def seconds(self, operation: Operation) -> float:
-        """Seconds of one run of an operation."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +110,7 @@ class _Builder:
     ) -> None:
         self.program = program
         signatures = [signature(program.sized[op.name]) for op in program.operations]
-        self.seconds = [costs.seconds(each) for each in signatures]
+        self.seconds = operation_seconds(program, costs)
         self.workspaces = [workspace(each) for each in signatures]
         self.users: dict[Tensor, set[int]] = {}
         for number, reads in enumerate(program.reads):

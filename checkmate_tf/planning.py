@@ -16,6 +16,7 @@ from checkmate_tf.plan import Plan
 from checkmate_tf.program import resolve
 from checkmate_tf.rehearsal import can_rehearse, rehearse
 from checkmate_tf.rewriting import as_function
+from profiles.profile import Profile
 from profiles.workspaces import MeasuredWorkspaces
 from solvers import (
     Budget,
@@ -43,7 +44,7 @@ class Request:
     budget: Budget
     solver: str
     batch_size: int | None
-    costs: str
+    costs: str | Profile
     time_limit: float
     order: Order
     rehearse: bool

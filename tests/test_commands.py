@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import tensorflow as tf
 
 from checkmate_tf.cli import main
+from checkmate_tf.commands import load_concrete
+from checkmate_tf.program import resolve
+from checkmate_tf.step_operations import step_operations
+from profiles import store
+from profiles.devices import device_name
 from solvers import ComputationGraph
 
 MODULE = """
@@ -22,6 +28,7 @@ number = 3
 def _user_module(tmp_path, monkeypatch):
     (tmp_path / "user_steps.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path / "cache"))
 
 
 def test_extract_saves_a_graph_that_solve_reads(tmp_path, capsys):
@@ -32,11 +39,21 @@ def test_extract_saves_a_graph_that_solve_reads(tmp_path, capsys):
     assert main(["solve", str(output), "--budget", "100%", "--solver", "checkpoint_all"]) == 0
 
 
-def test_profile_shows_what_takes_time(capsys):
-    assert main(["profile", "user_steps:step", "--device", "CPU:0"]) == 0
-    output = capsys.readouterr().out
-    assert "MatMul" in output
-    assert "256×256" in output
+def test_extract_saves_measured_costs(tmp_path):
+    for costs in ("roofline", "profile"):
+        output = str(tmp_path / f"{costs}.json")
+        assert main(["extract", "user_steps:step", "--output", output, "--costs", costs]) == 0
+    known = store.known_profile(device_name(), tf.__version__)
+    measured = ComputationGraph.load(tmp_path / "profile.json").one_pass_cost
+    # Every operation of this step can run by itself, so that nothing but the profile is in it.
+    assert measured == pytest.approx(
+        sum(
+            known.entries[each.operation].seconds
+            for each in step_operations(resolve(load_concrete("user_steps:step")))
+        ),
+        rel=1e-3,
+    )
+    assert measured != ComputationGraph.load(tmp_path / "roofline.json").one_pass_cost
 
 
 @pytest.mark.parametrize(
