@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -19,10 +20,13 @@ from profiles.operation import Operation
 from profiles.profile import Measurement
 from profiles.random_inputs import NotMeasurableError
 
-__all__ = ["Measurement", "NotMeasurableError", "measure"]
+__all__ = ["Measurement", "NotMeasurableError", "measure", "measure_workspace"]
+
+_LONG = 20e-3
+"""Seconds of an operation beside which the call of a function is less than a hundredth."""
 
 _LONG_SERIES = 5e-3
-"""Seconds that a series of runs should take, so that the clock and the call don't matter."""
+"""Seconds that a series of short operations should take, for the clock's sake."""
 
 _MOST_RUNS = 64
 _ENOUGH = 0.05
@@ -36,8 +40,9 @@ def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Me
     """Measure `operation` on `device`.
 
     What one run takes is what a series of runs in one graph takes longer than a single run,
-    divided by the difference: the launch of a function cancels out. It is the median over at
-    least `repeats` such pairs after a warm-up; short operations are repeated more often.
+    divided by the difference: the call of a function cancels out. Beside an operation of 20 ms
+    or more it does not matter, and is left in. The time is the median over at least `repeats`
+    after a warm-up; short operations are repeated more often.
 
     Raises:
         NotMeasurableError: it is stateful, works on handles or calls functions, or its inputs
@@ -54,48 +59,72 @@ def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Me
     with repeats_kept():
         kernel = Kernel(operation, device)
         single = kernel.function(1)
-        workspace = _workspace(single, operation, device, repeats)
-        once = min(_seconds(single, device) for _ in range(2))
-        runs = 1 + min(_MOST_RUNS, math.ceil(_LONG_SERIES / once))
-        series = kernel.function(runs)
-        differences: list[float] = []
-        end = time.perf_counter() + _ENOUGH
-        while len(differences) < repeats or (
-            len(differences) < 10 * repeats and time.perf_counter() < end
-        ):
-            longer, shorter = _seconds(series, device), _seconds(single, device)
-            differences.append((longer - shorter) / (runs - 1))
-    return Measurement(max(_LEAST, statistics.median(differences)), workspace)
+        runs = [_run(single, device) for _ in range(repeats)]
+        seconds = statistics.median(each.seconds for each in runs)
+        if seconds < _LONG:
+            seconds = _seconds_of_one(kernel, single, seconds, device, repeats)
+    return Measurement(max(_LEAST, seconds), _workspace(operation, runs))
 
 
-def _seconds(run: Callable[[], Any], device: str) -> float:
+def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int = 3) -> int | None:
+    """The workspace alone, as `measure` finds it, in a fraction of the time.
+
+    Raises:
+        NotMeasurableError, CheckmateError: as `measure` does.
+
+    Example:
+        >>> from profiles.operation import TensorSize
+        >>> image = TensorSize("float32", (1, 8, 8, 4))
+        >>> measure_workspace(Operation("Relu", (image,), (image,))) in (0, None)
+        True
+    """
+    check_device(device)
+    single = Kernel(operation, device).function(1)
+    return _workspace(operation, [_run(single, device) for _ in range(repeats)])
+
+
+def _seconds_of_one(
+    kernel: Kernel, single: Callable[[], Any], with_call: float, device: str, repeats: int
+) -> float:
+    """Seconds of one run of a short operation, without the call of the function around it."""
+    runs = 1 + min(_MOST_RUNS, math.ceil(_LONG_SERIES / with_call))
+    series = kernel.function(runs)
+    found: list[float] = []
+    end = time.perf_counter() + _ENOUGH
+    while len(found) < repeats or (len(found) < 10 * repeats and time.perf_counter() < end):
+        longer, shorter = _run(series, device).seconds, _run(single, device).seconds
+        found.append((longer - shorter) / (runs - 1))
+    return statistics.median(found)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Seconds of a call, and the bytes that the allocator held at most beyond those before."""
+
+    seconds: float
+    added_bytes: int | None
+
+
+def _run(function: Callable[[], Any], device: str) -> _Run:
+    before = _reset(device)
     start = time.perf_counter()
-    outputs = run()
+    outputs = function()
     if not device.startswith("CPU"):
         tf.test.experimental.sync_devices()  # others compute behind Python's back
     seconds = time.perf_counter() - start
+    if before is None:
+        return _Run(seconds, None)
+    peak = int(tf.config.experimental.get_memory_info(device)["peak"])
     del outputs
-    return seconds
+    return _Run(seconds, peak - before)
 
 
-def _workspace(
-    run: Callable[[], Any], operation: Operation, device: str, repeats: int
-) -> int | None:
+def _workspace(operation: Operation, runs: Sequence[_Run]) -> int | None:
     """The allocator's peak beyond inputs and outputs; None where it keeps no count."""
     output_bytes = sum(_rounded(each.bytes) for each in operation.outputs)
-    seen: list[int] = []
-    for _ in range(repeats):
-        before = _reset(device)
-        if before is None:
-            return None
-        outputs = run()
-        if not device.startswith("CPU"):
-            tf.test.experimental.sync_devices()
-        peak = tf.config.experimental.get_memory_info(device)["peak"]
-        seen.append(max(0, peak - before - output_bytes))
-        del outputs
+    added = [each.added_bytes for each in runs if each.added_bytes is not None]
     # A buffer that something else frees late looks like workspace; it does not every time.
-    return min(seen)
+    return max(0, min(added) - output_bytes) if added else None
 
 
 def _rounded(size: int) -> int:

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Callable
+
 import pytest
 import tensorflow as tf
 
-from profiles.measurement import NotMeasurableError, measure
+from profiles.kernels import Kernel
+from profiles.measurement import NotMeasurableError, measure, measure_workspace
 from profiles.operation import Operation, TensorSize
 from solvers import CheckmateError
 
@@ -63,22 +68,40 @@ def test_an_operation_runs_by_itself_on_a_gpu(name: str) -> None:
     assert measurement.workspace is not None
 
 
+def _product(size: int) -> Operation:
+    return Operation("MatMul", (_floats(size, size),) * 2, (_floats(size, size),))
+
+
 def test_more_work_takes_longer() -> None:
-    def product(size: int) -> Operation:
-        return Operation("MatMul", (_floats(size, size),) * 2, (_floats(size, size),))
-
-    assert measure(product(1024)).seconds > 10 * measure(product(16)).seconds
+    assert measure(_product(1024)).seconds > 10 * measure(_product(16)).seconds
 
 
-def test_scratch_memory_is_workspace() -> None:
+def test_the_call_of_a_function_is_not_in_it() -> None:
+    """Calling a function takes about 100 µs, which no small kernel does."""
+    single = Kernel(_product(16), "CPU:0").function(1)
+    start = time.perf_counter()
+    for _ in range(100):
+        single()
+    assert measure(_product(16)).seconds < (time.perf_counter() - start) / 100 / 2
+
+
+def test_long_operations_are_measured_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that says that every run takes a second: no series is needed to tell."""
+    clock = itertools.count()
+    monkeypatch.setattr("profiles.measurement.time.perf_counter", lambda: float(next(clock)))
+    assert measure(_product(16)).seconds == 1
+
+
+@pytest.mark.parametrize("workspace_of", [measure_workspace, lambda op: measure(op).workspace])
+def test_scratch_memory_is_workspace(workspace_of: Callable[[Operation], int | None]) -> None:
     values = _floats(64, 64, 4, 16)
     in_place = Operation("Relu", (values,), (values,))
-    little = measure(in_place).workspace
+    little = workspace_of(in_place)
     assert little is not None
     assert little < 4096  # an allocator rounds, and scalars come and go
     # Summing over axes that are not neighbours, the kernel first makes a transposed copy.
     total = Operation("Sum", (values, _ints(2)), (_floats(64, 16),), (), ((1, (0, 2)),))
-    workspace = measure(total).workspace
+    workspace = workspace_of(total)
     assert workspace is not None
     assert values.bytes <= workspace <= 3 * values.bytes
 
