@@ -1,0 +1,166 @@
+"""Cost models side by side: what a train step should take, and what it takes.
+
+    python -m experiments.cost_models           # four models, oneDNN on and off
+    python -m experiments.cost_models --quick   # U-Net at a quarter of its size, oneDNN on
+
+Every row has a fresh process. Its operations are all measured again, and the plain step runs in
+between, so that both see the same noise; the measured step time is the median of these runs. A
+prediction is the sum over the step's operations, as if they ran one after the other. Arithmetic
+alone becomes seconds by the rate that the roofline assumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from experiments.models import WORKLOADS
+from solvers.files import read_json, write_whole
+
+_STEPS = 12
+"""Runs of the plain step, spread over the measurements."""
+
+_PREDICTIONS = ("flops", "roofline", "calibrated roofline", "profile")
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--models", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
+    parser.add_argument("--one-dnn", nargs="+", type=int, default=[1, 0], choices=[0, 1])
+    parser.add_argument("--quick", action="store_true", help="a small U-Net, oneDNN on")
+    parser.add_argument("--side", type=int, help="of the images, in place of the model's own")
+    parser.add_argument("--output", default="results/cost_models.json")
+    parser.add_argument("--row", metavar="FILE", help="one row, in this process, as JSON")
+    arguments = parser.parse_args()
+    if arguments.row:
+        row = measure_row(arguments.models[0], arguments.side)
+        write_whole(arguments.row, json.dumps(row))
+        return
+    if arguments.quick:
+        arguments.models, arguments.one_dnn, arguments.side = ["U-Net"], [1], 48
+    Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
+    runs = [(name, bool(on)) for on in arguments.one_dnn for name in arguments.models]
+    rows = []
+    for name, one_dnn in track(runs, "measuring", console=Console(stderr=True), transient=True):
+        rows.append({"one_dnn": one_dnn, **_row_of_fresh_process(name, one_dnn, arguments.side)})
+        write_whole(arguments.output, json.dumps(rows, indent=1))
+    Console().print(as_table(rows))
+
+
+def _row_of_fresh_process(name: str, one_dnn: bool, side: int | None) -> dict[str, Any]:
+    environment = {
+        **os.environ,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TF_ENABLE_ONEDNN_OPTS": "1" if one_dnn else "0",
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",  # which counts bytes, for the workspaces
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "row.json"
+        command = [sys.executable, "-m", "experiments.cost_models", "--models", name]
+        command += ["--row", str(path), *(["--side", str(side)] if side else [])]
+        subprocess.run(command, env=environment, check=True)
+        row: dict[str, Any] = read_json(path)
+        return row
+
+
+def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
+    """Step time of one model as measured, and as each cost model predicts it."""
+    import tensorflow as tf
+
+    from checkmate_tf.program import resolve
+    from checkmate_tf.step_operations import step_operations
+    from experiments.data import digit_batches
+    from experiments.models import compiled
+    from profiles.profiled import ProfiledCosts
+    from profiles.roofline import Roofline, device_ceilings, floating_point_operations
+    from profiles.surveys import survey
+
+    workload = WORKLOADS[name]
+    side = side or workload.side
+    model = compiled(workload, side)
+    (batch,) = digit_batches(1, workload.batch, side, workload.dense)
+    step = tf.function(model.train_step, jit_compile=False)
+    program = resolve(step.get_concrete_function(batch))
+    operations = [each.operation for each in step_operations(program)]
+    for _ in range(2):
+        step(batch)
+    seconds: list[float] = []
+    start = time.perf_counter()
+    profile = survey(operations, progress=_interleaved(lambda: step(batch), seconds), again=True)
+    survey_seconds = time.perf_counter() - start - sum(seconds)
+    ceilings = device_ceilings("CPU")
+    costs = ProfiledCosts(profile, ceilings)
+    arithmetic = sum(map(floating_point_operations, operations))
+    predictions = (
+        arithmetic / ceilings.rate,
+        sum(map(Roofline(ceilings).seconds, operations)),
+        sum(map(costs.fallback.seconds, operations)),
+        sum(map(costs.seconds, operations)),
+    )
+    return {
+        "model": name,
+        "side": side,
+        "device": profile.device,
+        "measured": median(seconds),
+        "fastest": min(seconds),
+        "slowest": max(seconds),
+        **dict(zip(_PREDICTIONS, predictions, strict=True)),
+        "operations": len(operations),
+        "distinct": len(set(operations)),
+        "not in the profile": costs.missing(operations),
+        "survey_seconds": survey_seconds,
+    }
+
+
+def _interleaved(
+    run: Callable[[], Any], seconds: list[float]
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Passes things on, with `_STEPS` timed runs evenly in between."""
+
+    def passed_on(things: Iterable[Any]) -> Iterator[Any]:
+        waiting = list(things)
+        pause = max(1, len(waiting) // _STEPS)
+        for number, each in enumerate(waiting):
+            if number % pause == 0:
+                start = time.perf_counter()
+                run()
+                seconds.append(time.perf_counter() - start)
+            yield each
+
+    return passed_on
+
+
+def as_table(rows: list[dict[str, Any]]) -> Table:
+    """Measured seconds, and every prediction as a multiple of them."""
+    table = Table(title="Step time: measured, and predicted ÷ measured", box=None, pad_edge=False)
+    table.add_column("model")
+    for heading in ("1DNN", "measured", *_PREDICTIONS, "not in profile", "survey"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            row["model"],
+            "on" if row["one_dnn"] else "off",
+            f"{row['measured']:.3f} s",
+            *(f"{row[key] / row['measured']:.2f}" for key in _PREDICTIONS),
+            f"{row['not in the profile']} of {row['operations']}",
+            f"{row['survey_seconds']:.0f} s",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    main()
