@@ -1,10 +1,12 @@
 """What the solvers reach: one table of overhead, bound and seconds, beside the published results.
 
-    python -m experiments.solver_benchmark [--quick] [--graphs FILE...] [--csv FILE]
+    python -m experiments.solver_benchmark [--quick] [--seeds 5]
+    python -m experiments.solver_benchmark --graphs FILE... --order fixed free --solver auto milp
 
-Without files it solves graphs of its own making: the paper's chains of layers and random layered
-graphs. The published results (Moccasin, ICML 2023, and FastSA) belong to public instances: they
-are shown beside graphs with the same numbers of nodes and edges.
+Groups: `paper`, the seven networks of the paper as layer graphs; `layered`, random layered graphs
+of 100 to 1,000 nodes; `steps`, real train steps; `size`, 10,000 nodes. The
+paper's networks and the steps are built with Keras, so they need TensorFlow. With several seeds the
+figures are medians. Beside the table: a CSV, and a plot of gap against time.
 """
 
 from __future__ import annotations
@@ -12,122 +14,183 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import random
-from collections.abc import Sequence
+import resource
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from solvers import ComputationGraph, Node, Solution, solve
+from experiments.anytime import Point, curve, plot_curves
+from experiments.layered_graphs import SIZES, layered_graph
+from experiments.published import published_overhead
+from solvers import ComputationGraph, Progress, Solution, SolverError, solve
 from solvers.files import write_whole
 from solvers.layer_graphs import unit_chain
 from solvers.solution import Order
 
-# (nodes, edges, order, budget in %) → best published overhead in %. Fixed: Checkmate's MILP or
-# Moccasin; free: FastSA.
-PUBLISHED: dict[tuple[int, int, str, int], float] = {
-    (100, 236, "fixed", 90): 0.8,
-    (100, 236, "fixed", 80): 2.3,
-    (100, 236, "free", 90): 0.0,
-    (100, 236, "free", 80): 0.3,
-    (250, 944, "fixed", 90): 0.9,
-    (250, 944, "fixed", 80): 4.9,
-    (250, 944, "free", 90): 0.0,
-    (250, 944, "free", 80): 0.0,
-    (250, 944, "free", 70): 2.6,
-    (353, 751, "fixed", 90): 0.1,
-    (353, 751, "fixed", 80): 0.3,
-    (353, 751, "free", 90): 0.2,
-    (353, 751, "free", 80): 0.4,
-    (353, 751, "free", 70): 0.8,
-}
+_COLUMNS = {
+    "graph": "graph", "nodes": "n", "order": "order", "budget": "%", "solver": "solver",
+    "overhead": "overhead", "bound": "bound", "gap": "gap", "status": "status",
+    "first_seconds": "first s", "seconds": "seconds", "published": "published",
+}  # fmt: skip
+
+GROUPS = ("paper", "layered", "steps", "size")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A graph under a budget in % of its input-order peak, in a fixed or a free order."""
+
+    graph: ComputationGraph
+    budget: int
+    order: Order
+    time_limit: float
+
+    @property
+    def title(self) -> str:
+        """One line for a person."""
+        return f"{self.graph.name}, {self.budget} %, {self.order} order"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One solved problem; overheads in % of one pass, budget in % of the input-order peak."""
+    """One question to one solver; overheads in % of one pass, medians over the seeds.
+
+    Attributes:
+        first_seconds: until the first schedule.
+        published: the best published overhead where there is one; see `experiments.published`.
+    """
 
     graph: str
     nodes: int
+    edges: int
     order: Order
     budget: int
+    solver: str
     overhead: float | None
     bound: float | None
     gap: float | None
     bound_order: str
     status: str
+    first_seconds: float | None
     seconds: float
+    seeds: int
     published: float | None
 
 
-def random_layered(nodes: int, width: int = 8, seed: int = 0) -> ComputationGraph:
-    """Layers of random width; a node reads nodes of the layer before and a few from further back.
+def paper_questions() -> Iterator[Question]:
+    """The paper's networks at 90–50 %, two of them down to 20 %."""
+    from experiments.paper_networks import NETWORKS
 
-    Costs and memories are uniform whole numbers, as in the instances of the literature.
-    """
-    draw = random.Random(seed)
-    made: list[Node] = []
-    previous: list[int] = []
-    while len(made) < nodes:
-        first = len(made)
-        for number in range(first, min(nodes, first + draw.randint(1, width))):
-            reads = set(draw.sample(previous, min(len(previous), draw.randint(1, 3))))
-            if first and draw.random() < 0.3:
-                reads.add(draw.randrange(first))
-            made.append(
-                Node(
-                    f"v{number}",
-                    cost=draw.randint(1, 50),
-                    memory=draw.randint(1, 500),
-                    dependencies=tuple(sorted(reads)),
-                )
-            )
-        previous = list(range(first, len(made)))
-    return ComputationGraph(tuple(made), name=f"layered {nodes}")
+    for name, build in NETWORKS.items():
+        graph = build()
+        lean = (40, 30, 20) if name in ("MobileNet", "ResNet50") else ()
+        for budget in (90, 80, 70, 60, 50, *lean):
+            yield Question(graph, budget, "fixed", 60.0)
 
 
-def benchmark_row(
-    graph: ComputationGraph, budget: int, order: Order, time_limit: float, seed: int
-) -> Row:
-    """Solve `graph` at `budget` % of its input-order peak."""
-    solution: Solution = solve(graph, budget / 100, "auto", time_limit, order=order, seed=seed)
-    one_pass = graph.one_pass_cost
+def layered_questions() -> Iterator[Question]:
+    """Random layered graphs as large as the public ones."""
+    for nodes, edges in SIZES.items():
+        graph = layered_graph(nodes, edges)
+        for budget in (90, 80, 70):
+            yield Question(graph, budget, "fixed", 60.0)
+        for budget in (90, 80, 70, 60):
+            yield Question(graph, budget, "free", 30.0)
 
-    def overhead(cost: float | None) -> float | None:
-        return None if cost is None else 100 * (cost / one_pass - 1)
 
-    has_gap = solution.cost is not None and solution.bound is not None
-    return Row(
+def step_questions() -> Iterator[Question]:
+    """Real train steps at half of what they add to what is held before."""
+    from experiments.train_steps import STEPS
+
+    for extract in STEPS.values():
+        yield Question(extract(), 50, "free", 60.0)
+
+
+def size_questions() -> Iterator[Question]:
+    """Ten thousand nodes."""
+    yield Question(layered_graph(10_000, 40_000), 80, "free", 120.0)
+
+
+def quick_questions() -> Iterator[Question]:
+    """Small graphs that need no TensorFlow, 5 s each."""
+    for graph in (unit_chain(8), unit_chain(32), layered_graph(50, 110)):
+        for budget in (90, 70, 50):
+            yield Question(graph, budget, "fixed", 5.0)
+            yield Question(graph, budget, "free", 5.0)
+
+
+_QUESTIONS: dict[str, Callable[[], Iterator[Question]]] = {
+    "paper": paper_questions,
+    "layered": layered_questions,
+    "steps": step_questions,
+    "size": size_questions,
+}
+
+
+def ask(question: Question, solver: str, seeds: int) -> tuple[Row, list[Point]]:
+    """Put `question` to `solver` with every seed; the medians, and the first seed's curve."""
+    answers: list[Solution] = []
+    curves: list[list[Point]] = []
+    graph = question.graph
+    for seed in range(seeds):
+        told: list[Progress] = []
+        answer = solve(
+            graph,
+            question.budget / 100,
+            solver,
+            question.time_limit,
+            order=question.order,
+            seed=seed,
+            on_progress=told.append,
+        )
+        answers.append(answer)
+        curves.append(curve(graph, told, answer))
+    ends = [points[-1] for points in curves if points]
+    bounds = [each.bound for each in answers if each.bound is not None]
+    row = Row(
         graph=graph.name,
         nodes=len(graph),
-        order=order,
-        budget=budget,
-        overhead=overhead(solution.cost),
-        bound=overhead(solution.bound),
-        gap=100 * ((solution.cost or 0) - (solution.bound or 0)) / one_pass if has_gap else None,
-        bound_order=solution.bound_order,
-        status=str(solution.status),
-        seconds=solution.seconds,
-        published=PUBLISHED.get((len(graph), len(graph.edges), order, budget)),
+        edges=len(graph.edges),
+        order=question.order,
+        budget=question.budget,
+        solver=solver,
+        overhead=_median(end.overhead for end in ends),
+        bound=_median(100 * (bound / graph.one_pass_cost - 1) for bound in bounds),
+        gap=_median(end.gap for end in ends),
+        bound_order=answers[0].bound_order,
+        status=statistics.mode(str(each.status) for each in answers),
+        first_seconds=_median(points[0].seconds for points in curves if points),
+        seconds=statistics.median(each.seconds for each in answers),
+        seeds=seeds,
+        published=published_overhead(len(graph), len(graph.edges), question.order, question.budget),
     )
+    return row, curves[0]
+
+
+def _median(values: Iterator[float]) -> float | None:
+    return statistics.median(found) if (found := list(values)) else None
+
+
+def as_table(rows: Sequence[Row]) -> Table:
+    """The rows for a terminal of 110 columns."""
+    table = Table(title="overhead, bound and gap in % of one pass", box=None)
+    for name, title in _COLUMNS.items():
+        is_text = name in ("graph", "order", "solver", "status")
+        table.add_column(title, justify="left" if is_text else "right", no_wrap=True)
+    for row in rows:
+        values = asdict(row)
+        table.add_row(*(_cell(values[name]) for name in _COLUMNS))
+    return table
 
 
 def _cell(value: object) -> str:
     if value is None:
         return "–"
     return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def as_table(rows: Sequence[Row]) -> Table:
-    """The rows for a terminal."""
-    table = Table(title="overhead, bound and gap in % of one pass")
-    for each in fields(Row):
-        is_text = each.name in ("graph", "order", "bound_order", "status")
-        table.add_column(each.name.replace("_", " "), justify="left" if is_text else "right")
-    for row in rows:
-        table.add_row(*(_cell(value) for value in asdict(row).values()))
-    return table
 
 
 def as_csv(rows: Sequence[Row]) -> str:
@@ -139,36 +202,55 @@ def as_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def own_graphs(quick: bool) -> list[ComputationGraph]:
-    """The graphs that need no file."""
-    chains = [unit_chain(layers) for layers in ((8, 32) if quick else (8, 32, 128))]
-    return chains + [random_layered(nodes) for nodes in ((50,) if quick else (100, 250, 500))]
+def questions(options: Any) -> Iterator[Question]:
+    """What the command line asks for."""
+    if options.graphs:
+        for path in options.graphs:
+            graph = ComputationGraph.load(path)
+            for order in options.order:
+                for budget in options.budget:
+                    yield Question(graph, budget, order, options.time_limit or 60.0)
+    elif options.quick:
+        yield from quick_questions()
+    else:
+        for group in options.groups:
+            yield from _QUESTIONS[group]()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line; see the module."""
     parser = argparse.ArgumentParser(description="benchmark of the solvers")
     parser.add_argument("--quick", action="store_true", help="small graphs, 5 s a problem")
-    parser.add_argument("--graphs", nargs="+", default=[], metavar="FILE", help="instead of own")
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--graphs", nargs="+", default=[], metavar="FILE", help="instead of groups")
     parser.add_argument("--budget", nargs="+", type=int, default=[90, 80, 70, 60, 50], metavar="%")
-    parser.add_argument("--order", nargs="+", choices=["fixed", "free"], default=["fixed", "free"])
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--order", nargs="+", choices=["fixed", "free"], default=["fixed"])
+    parser.add_argument("--solver", nargs="+", default=["auto"], metavar="NAME")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="for saved graphs")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="medians of N seeds")
     parser.add_argument("--csv", default="solver_benchmark.csv", metavar="FILE")
+    parser.add_argument("--plot", default="solver_benchmark.png", metavar="FILE")
     options = parser.parse_args(arguments)
-    graphs = [ComputationGraph.load(each) for each in options.graphs] or own_graphs(options.quick)
-    time_limit = options.time_limit or (5.0 if options.quick else 60.0)
-    console = Console()
+    console = Console(width=110)
     rows: list[Row] = []
+    curves: dict[str, dict[str, list[Point]]] = {}
     with console.status("solving") as status:
-        for graph in graphs:
-            for order in options.order:
-                for budget in options.budget:
-                    status.update(f"{graph.name}: {budget} %, {order} order")
-                    rows.append(benchmark_row(graph, budget, order, time_limit, options.seed))
-                    write_whole(options.csv, as_csv(rows))
+        for question in questions(options):
+            for solver in options.solver:
+                status.update(f"{question.title}: {solver}")
+                try:
+                    row, points = ask(question, solver, options.seeds)
+                except SolverError as error:
+                    console.print(f"{question.title}: {error}")
+                    continue
+                rows.append(row)
+                curves.setdefault(question.title, {})[solver] = points
+                write_whole(options.csv, as_csv(rows))
+    plot_curves(curves, options.plot)
     console.print(as_table(rows))
-    console.print(f"written to {options.csv}")
+    console.print(f"written to {options.csv} and {options.plot}")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    console.print(f"this process held at most {most:.1f} GiB")
 
 
 if __name__ == "__main__":

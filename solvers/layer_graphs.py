@@ -1,4 +1,4 @@
-"""The paper's layer graphs, built from tables: a unit chain, VGG16 and VGG19.
+"""The paper's layer graphs, built from tables: a unit chain, VGG16, VGG19, any list of layers.
 
 A node per layer, then the loss, then for layer i its backward node 2L−i. Forward costs are
 multiply–accumulates (convolutions and dense layers; others 0), backward ones twice as much;
@@ -17,19 +17,21 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of a chain of layers, at batch size 1.
+    """A layer of a network, at batch size 1.
 
     Attributes:
         name: what Keras calls it.
         cost: multiply–accumulates of its forward pass.
         elements: numbers in its output.
         parameters: trained numbers in it.
+        inputs: the layers that it reads, by their place in the list; None for the one before it.
     """
 
     name: str
     cost: int
     elements: int
     parameters: int = 0
+    inputs: tuple[int, ...] | None = None
 
 
 def unit_chain(layers: int) -> ComputationGraph:
@@ -56,36 +58,55 @@ def unit_chain(layers: int) -> ComputationGraph:
 
 
 def layer_graph(name: str, layers: Sequence[Layer], batch_size: int = 1) -> ComputationGraph:
-    """The training graph of a chain of layers: n = 2L+1 nodes, 4L−1 edges."""
+    """The training graph of a network of L layers: n = 2L+1 nodes; of a chain, 4L−1 edges.
+
+    Example:
+        >>> table = [Layer("a", 2, 1), Layer("b", 3, 1), Layer("sum", 0, 1, inputs=(0, 1))]
+        >>> layer_graph("skip", table).nodes[-1].dependencies  # backward of a: read by b and sum
+        (0, 1, 2, 4, 5)
+    """
     count = len(layers)
     nodes = [
         Node(
             layer.name,
             cost=batch_size * layer.cost,
             memory=batch_size * layer.elements * _FLOAT_BYTES,
-            dependencies=(number - 1,) if number else (),
+            dependencies=_inputs(layer, number),
         )
         for number, layer in enumerate(layers)
     ]
+    readers: list[list[int]] = [[] for _ in layers]
+    for number, node in enumerate(nodes):
+        for read in node.dependencies:
+            readers[read].append(number)
     nodes.append(
         Node("loss", cost=0, memory=_FLOAT_BYTES, backward=True, dependencies=(count - 1,))
     )
     for number in reversed(range(count)):
         forward = nodes[number]
+        following = readers[number] or [count]
         nodes.append(
             Node(
                 f"{forward.name}_backward",
                 cost=2 * forward.cost,
                 memory=forward.memory,
                 backward=True,
-                # Its layer's output, the next layer's, and the gradient from there.
-                dependencies=tuple(sorted({number, number + 1, 2 * count - number - 1})),
+                # Its layer's output, every next layer's, and the gradients from there.
+                dependencies=tuple(
+                    sorted({number, *following, *(2 * count - each for each in following)})
+                ),
             )
         )
     parameters = sum(layer.parameters for layer in layers)
     return ComputationGraph(
         tuple(nodes), fixed_bytes=2 * _FLOAT_BYTES * parameters, name=name, cost_unit="MACs"
     )
+
+
+def _inputs(layer: Layer, number: int) -> tuple[int, ...]:
+    if layer.inputs is not None:
+        return tuple(sorted(layer.inputs))
+    return (number - 1,) if number else ()
 
 
 def vgg16(batch_size: int = 1) -> ComputationGraph:
