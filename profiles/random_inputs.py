@@ -20,7 +20,8 @@ def random_inputs(operation: Operation) -> dict[int, Any]:
 
     Floating-point numbers are from 0.1 to 1, indices and labels anywhere within their bounds,
     truth values of both kinds; other integers are 0, which is valid where few others are. A
-    handle is that of a variable, returned here, as large as the largest other input.
+    handle is that of a variable, returned here, as large as the largest other input. The values
+    are the same every time.
 
     Raises:
         NotMeasurableError: an input's size or content depends on data.
@@ -42,7 +43,8 @@ def _random(operation: Operation, size: TensorSize, bound: int, generator: Any) 
     if any(length < 0 for length in size.shape) or dtype in (tf.variant, tf.string):
         raise NotMeasurableError(f"{operation.type} reads {size.dtype} of shape {size.shape}")
     if dtype.is_floating:
-        return tf.random.uniform(size.shape, 0.1, 1.0, dtype=dtype)
+        # Stateless, or the user's own random numbers would be others after a measurement.
+        return tf.random.stateless_uniform(size.shape, (0, 0), 0.1, 1.0, dtype)
     if dtype == tf.bool:
         return tf.constant(generator.integers(0, 2, size.shape).astype(bool))
     return tf.cast(generator.integers(0, bound, size.shape), dtype)

@@ -72,3 +72,15 @@ def test_a_handle_is_of_a_variable_of_the_written_size(value: TensorSize) -> Non
 def test_what_depends_on_data_is_refused(inputs: Any, message: str) -> None:
     with pytest.raises(NotMeasurableError, match=message):
         random_inputs(Operation("ResourceGather", inputs))
+
+
+def test_the_users_random_numbers_stay_the_same() -> None:
+    def drawn() -> float:
+        return float(tf.random.uniform(()))
+
+    tf.random.set_seed(7)
+    expected = [drawn(), drawn()]
+    tf.random.set_seed(7)
+    first = drawn()
+    random_inputs(Operation("Relu", (TABLE,), (TABLE,)))
+    assert [first, drawn()] == expected
