@@ -26,7 +26,7 @@ def run_profile(arguments: argparse.Namespace) -> int:
         title, rows, unit, notes = _of_function(arguments)
     else:
         title, rows, unit, notes = _of_graph(arguments)
-    console = Console(width=100)
+    console = Console(width=80)
     console.print(costs_table(title, rows, unit))
     total = sum(row.total for row in rows)
     print(f"{_cost(total, unit)} in all, one after the other; {len(rows)} rows")
@@ -82,18 +82,17 @@ def _of_graph(arguments: argparse.Namespace) -> _Costs:
 
 
 def costs_table(title: str, rows: Sequence[OperationCost], unit: str) -> Table:
-    """The costliest operations as a table of 100 columns."""
+    """The costliest operations as a table of 80 columns."""
     total = sum(row.total for row in rows) or 1.0
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("operation", max_width=32)
-    for heading in ("output", "runs", "each", "in all", "share", "outputs", "workspace"):
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("operation", overflow="fold")
+    for heading in ("output", "runs", "in all", "share", "outputs", "workspace"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows[:_SHOWN]:
         table.add_row(
             row.name,
             row.output,
             str(row.runs),
-            _cost(row.cost, unit),
             _cost(row.total, unit),
             f"{100 * row.total / total:.1f} %",
             format_bytes(row.memory),
@@ -103,4 +102,4 @@ def costs_table(title: str, rows: Sequence[OperationCost], unit: str) -> Table:
 
 
 def _cost(cost: float, unit: str) -> str:
-    return f"{1000 * cost:.3f} ms" if unit == "s" else f"{cost:g} {unit}".rstrip()
+    return f"{1000 * cost:.2f} ms" if unit == "s" else f"{cost:g} {unit}".rstrip()

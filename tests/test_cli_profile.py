@@ -39,7 +39,7 @@ def test_a_step_as_a_table_and_a_plot(tmp_path, capsys):
     output = capsys.readouterr().out
     assert "MatMul" in output
     assert "64×256" in output
-    assert max(map(len, output.replace(str(tmp_path), "").splitlines())) <= 100
+    assert max(map(len, output.replace(str(tmp_path), "").splitlines())) <= 80
     assert plot.stat().st_size > 10_000
 
 
