@@ -3,8 +3,8 @@
 The search finds schedules; the moments relaxation bounds them from below and its optimum, turned
 into a schedule, is a start for the search even where it is over budget. With a fixed order the
 bound holds for the problem. With a free order the relaxation looks once at the input order, then
-works in the best schedule's order of first computations and moves on when a better one is found;
-its bound holds for that order only.
+bounds all orders at once (see `solvers.free_bound`), then works in the best schedule's order of
+first computations and moves on when a better one is found; that bound holds for that order only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from solvers.backends import Backend, backend
 from solvers.bounds import least_need
+from solvers.free_bound import free_order_bound
 from solvers.graph import ComputationGraph
 from solvers.moments import PROVED, Moments, Pass
 from solvers.schedule import Schedule
@@ -53,6 +54,7 @@ class Portfolio:
     Attributes:
         search: holds the incumbent.
         bound: holds for `bounded_order`, or for every order where that is None.
+        free_bound: holds for every order.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -67,6 +69,8 @@ class Portfolio:
         self.search = Search(self.graph, problem.budget, problem.order, problem.seed, chains)
         self.bound = self.graph.one_pass_cost
         self.bounded_order: tuple[int, ...] | None = None
+        self.free_bound = self.graph.one_pass_cost
+        self.bounding: Future[float] | None = None
         self.infeasible = False
         self.moments: Moments | None = None
         self.moments_order: tuple[int, ...] = ()
@@ -101,11 +105,11 @@ class Portfolio:
         """The cost at which the incumbent cannot be improved, or not by anything worth having."""
         if self.problem.order == "fixed":
             return self.bound * (1 + PROVED)
-        return self.graph.one_pass_cost * (1 + CLOSE)
+        return self.free_bound * (1 + CLOSE)
 
     def is_proved(self) -> bool:
         """Whether the incumbent is optimal for the order that was asked for."""
-        bound = self.bound if self.problem.order == "fixed" else self.graph.one_pass_cost
+        bound = self.bound if self.problem.order == "fixed" else self.free_bound
         return self.search.cost <= bound * (1 + PROVED)
 
     def _is_done(self) -> bool:
@@ -129,7 +133,7 @@ class Portfolio:
         return peak
 
     def _patience(self) -> int:
-        is_settled = self.search.cost <= self.bound_of_answer()[0] * (1 + PROVED)
+        is_settled = self.search.cost <= self.bound_of_order() * (1 + PROVED)
         return SETTLED_PATIENCE if is_settled else PATIENCE
 
     def _may_search(self) -> bool:
@@ -160,6 +164,10 @@ class Portfolio:
         longest = SHORTEST_PASS if is_first_look else max(SHORTEST_PASS, PASS_SHARE * left)
         limit = left if self.is_cut_short else min(left, longest)
         self.running = pool.submit(self.moments.next_pass, limit, start)
+        if is_first_look:
+            self.bounding = pool.submit(
+                free_order_bound, self.graph, self.problem.budget, self.solver, longest
+            )
 
     def _wait(self, seconds: float) -> None:
         assert self.running is not None
@@ -168,11 +176,15 @@ class Portfolio:
             time.sleep(0.005)
 
     def _absorb(self) -> None:
-        """Take over what a finished pass has learned."""
+        """Take over what a finished pass, or the bound for every order, has learned."""
+        if self.bounding is not None and self.bounding.done():
+            bound, self.bounding = self.bounding.result(), None
+            self.infeasible |= math.isinf(bound)
+            self.free_bound = self.free_bound if math.isinf(bound) else bound
         if self.running is None or not self.running.done():
             return
         found, self.running = self.running.result(), None
-        self.infeasible = found.infeasible and self.problem.order == "fixed"
+        self.infeasible |= found.infeasible and self.problem.order == "fixed"
         for schedule in found.schedules:
             schedule = Schedule(self.moments_order[node] for node in schedule.steps)
             if not self.search.offer(schedule) and self.search.fits(schedule):
@@ -192,7 +204,8 @@ class Portfolio:
         """One round: from the relaxation's proposals, the incumbent and the plain orders."""
         self.deadline += compile_kernels()
         before = self.search.cost
-        count = len(self.search.chains) - (self.running is not None)
+        is_busy = self.running is not None or self.bounding is not None
+        count = len(self.search.chains) - is_busy
         starts = [*self.proposals[-1:]]
         self.proposals.clear()
         hot = [WARM] * len(starts)
@@ -224,13 +237,17 @@ class Portfolio:
         """A bound that holds for the incumbent, and the orders for which it holds."""
         if self.problem.order == "fixed":
             return self.bound, "fixed"
-        if (
-            self.search.schedule is not None
-            and first_order(self.search.schedule) == self.bounded_order
-            and self.bound > self.graph.one_pass_cost
-        ):
-            return min(self.bound, self.search.cost), "fixed"
-        return self.graph.one_pass_cost, "free"
+        # What holds for every order says more, unless it says nothing.
+        of_order = self.bound_of_order()
+        if self.free_bound == self.graph.one_pass_cost < of_order:
+            return min(of_order, self.search.cost), "fixed"
+        return self.free_bound, "free"
+
+    def bound_of_order(self) -> float:
+        """A bound that holds for the incumbent's order of first computations."""
+        schedule = self.search.schedule
+        same = schedule is not None and first_order(schedule) == self.bounded_order
+        return self.bound if same else self.free_bound
 
 
 def _stoppable(problem: Problem, stop: threading.Event) -> Backend:
@@ -266,7 +283,10 @@ def solve_auto(problem: Problem) -> Solution:
         proved=portfolio.is_proved(),
         infeasible=portfolio.infeasible,
         least_budget=least,
-        statistics={"rounds": portfolio.search.rounds},
+        statistics={
+            "rounds": portfolio.search.rounds,
+            "bound for this order": portfolio.bound_of_order(),
+        },
     )
 
 

@@ -70,7 +70,7 @@ def memory_bound(graph: ComputationGraph, order: Order) -> int:
     needed = np.array(needs(graph), dtype=np.int64)
     if not len(needed):
         return graph.fixed_bytes
-    before, after = _always_before_and_after(graph, order)
+    before, after = always_before_and_after(graph, order)
     for i, node in enumerate(graph.nodes):
         if not node.memory or (node.recomputable and not node.expired_by):
             continue
@@ -79,11 +79,11 @@ def memory_bound(graph: ComputationGraph, order: Order) -> int:
             since &= functools.reduce(operator.or_, (after[w] | 1 << w for w in node.expired_by))
         until = functools.reduce(operator.or_, (before[user] for user in graph.users[i]), 0)
         readers = functools.reduce(operator.or_, (1 << user for user in graph.users[i]), 0)
-        needed[_members(since & until & ~readers, len(graph))] += node.memory
+        needed[members(since & until & ~readers, len(graph))] += node.memory
     return graph.fixed_bytes + int(needed.max())
 
 
-def _always_before_and_after(graph: ComputationGraph, order: Order) -> tuple[list[int], list[int]]:
+def always_before_and_after(graph: ComputationGraph, order: Order) -> tuple[list[int], list[int]]:
     """For every node, as bits, whose first computations precede and follow its own for sure."""
     n = len(graph)
     if order == "fixed":
@@ -99,7 +99,8 @@ def _always_before_and_after(graph: ComputationGraph, order: Order) -> tuple[lis
     return before, after
 
 
-def _members(bits: int, n: int) -> NDArray[np.int64]:
+def members(bits: int, n: int) -> NDArray[np.int64]:
+    """The numbers below n that `bits` holds, ascending."""
     packed = np.frombuffer(bits.to_bytes(-(-n // 8), "little"), dtype=np.uint8)
     return np.flatnonzero(np.unpackbits(packed, bitorder="little"))
 

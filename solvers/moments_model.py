@@ -44,7 +44,9 @@ ALLOWED = MEMORY_SCALE * (1 + 1e-9)  # and with room for rounding, which only lo
 COST_SCALE = 1000.0  # the cost of one pass in the model's own unit
 
 
-def last_needs(graph: ComputationGraph) -> NDArray[np.int64]:
+def last_needs(
+    graph: ComputationGraph, unplaced: frozenset[int] = frozenset()
+) -> NDArray[np.int64]:
     """The last step at which each value can be of use, be it through repeats of its readers."""
     needs = np.full(len(graph), -1, dtype=np.int64)
     for j in range(len(graph) - 1, -1, -1):
@@ -52,7 +54,7 @@ def last_needs(graph: ComputationGraph) -> NDArray[np.int64]:
         if node.recomputable and node.memory > 0:
             for i in node.dependencies:
                 needs[i] = max(needs[i], needs[j])
-        for i in graph.reads[j]:
+        for i in graph.reads[j] if j not in unplaced else ():
             needs[i] = max(needs[i], j)
     return needs
 
@@ -129,15 +131,25 @@ class MomentsModel:
 
 
 def build_model(
-    graph: ComputationGraph, budget: int, moments: tuple[int, ...], cuts: Iterable[Cut]
+    graph: ComputationGraph,
+    budget: int,
+    moments: tuple[int, ...],
+    cuts: Iterable[Cut],
+    unplaced: frozenset[int] = frozenset(),
 ) -> MomentsModel:
-    """The relaxation at `moments` with `cuts`; `budget` is without `fixed_bytes`."""
-    L, R, count = _number_columns(graph, moments)
+    """The relaxation at `moments` with `cuts`.
+
+    Args:
+        budget: in bytes, without `fixed_bytes`.
+        unplaced: nodes that may first be computed in an earlier segment than they stand in, so
+            that nothing follows for that segment from what they read; see `solvers.free_bound`.
+    """
+    L, R, count = _number_columns(graph, moments, unplaced)
     scale = MEMORY_SCALE / max(1, budget)
     memories = graph.memories * scale
     rows = _Rows()
     for k in range(len(moments) + 1):
-        _add_segment(rows, graph, moments, k, L, R)
+        _add_segment(rows, graph, moments, k, L, R, unplaced)
     for k, moment in enumerate(moments):
         terms = [(int(L[k, i]), memories[i]) for i in range(moment) if L[k, i] != ZERO]
         own = (graph.nodes[moment].memory + graph.nodes[moment].workspace) * scale
@@ -155,12 +167,18 @@ def build_model(
 
 
 def _number_columns(
-    graph: ComputationGraph, moments: tuple[int, ...]
+    graph: ComputationGraph, moments: tuple[int, ...], unplaced: frozenset[int]
 ) -> tuple[Columns, Columns, int]:
     n, segments = len(graph), len(moments) + 1
-    needs = last_needs(graph)
+    needs = last_needs(graph, unplaced)
     has_memory = graph.memories > 0
-    last_use = np.array([users[-1] if users else -1 for users in graph.users], dtype=np.int64)
+    last_use = np.array(
+        [
+            max((user for user in users if user not in unplaced), default=-1)
+            for users in graph.users
+        ],
+        dtype=np.int64,
+    )
     # The step from which a value can only be kept, no longer computed again.
     final = np.array(
         [min(node.expired_by, default=n) if node.recomputable else -1 for node in graph.nodes]
@@ -202,6 +220,7 @@ def _add_segment(
     k: int,
     L: Columns,
     R: Columns,
+    unplaced: frozenset[int],
 ) -> None:
     """The first three families of rows for segment k."""
     if k == 0:
@@ -212,7 +231,8 @@ def _add_segment(
     if k < len(moments):
         for i in np.flatnonzero(L[k, : P + 1] != ZERO).tolist():
             rows.add([(int(L[k, i]), 1.0), (int(kept[i]), -1.0), (int(R[k, i]), -1.0)], 0.0)
-    for i in sorted({i for j in range(P + 1, T + 1) for i in graph.reads[j] if i <= P}):
+    placed = [j for j in range(P + 1, T + 1) if j not in unplaced]
+    for i in sorted({i for j in placed for i in graph.reads[j] if i <= P}):
         rows.add([(int(kept[i]), -1.0), (int(R[k, i]), -1.0)], -1.0)
     for j in np.flatnonzero(R[k] >= 0).tolist():
         for i in graph.nodes[j].dependencies:

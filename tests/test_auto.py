@@ -60,3 +60,21 @@ def test_an_interrupt_gets_the_incumbent() -> None:
     solution = solve(unit_chain(60), 0.3, "auto", 30, order="free", on_progress=interrupt)
     assert solution.status is Status.FEASIBLE
     assert solution.seconds < 28
+
+
+def test_a_bound_for_every_order_is_told_as_such() -> None:
+    """Of a chain there is one order, so both bounds are one; the optimum at 6 is 21."""
+    solution = solve(unit_chain(8), 6, "auto", 10, order="free")
+    assert solution.bound_order == "free"
+    assert solution.cost == 21
+    assert solution.bound is not None
+    assert 17 < solution.bound <= 21
+
+
+def test_no_order_may_be_a_proof_too() -> None:
+    """A budget that every node fits in alone, and no order all of them."""
+    graph = unit_chain(8)
+    pinned = replace(graph, nodes=tuple(replace(node, recomputable=False) for node in graph.nodes))
+    solution = solve(pinned, 5, "auto", 10, order="free")
+    assert solution.status is Status.INFEASIBLE
+    assert cheapest(pinned, 5, "free") is None
