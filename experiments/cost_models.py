@@ -3,10 +3,10 @@
     python -m experiments.cost_models           # four models, oneDNN on and off
     python -m experiments.cost_models --quick   # U-Net at a quarter of its size, oneDNN on
 
-Every row has a fresh process. Its operations are all measured again, and the plain step runs in
-between, so that both see the same noise; the measured step time is the median of these runs. A
-prediction is the sum over the step's operations, as if they ran one after the other. Arithmetic
-alone becomes seconds by the rate that the roofline assumes.
+Every row has a fresh process. Its operations are all measured again, and the step runs in between,
+plain and with its operations in one order, so that all see the same noise; measured step times are
+medians of these runs. A prediction is the sum over the step's operations, as if they ran one after
+the other. Arithmetic alone becomes seconds by the rate that the roofline assumes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,7 +31,7 @@ from experiments.models import WORKLOADS
 from solvers.files import read_json, write_whole
 
 _STEPS = 12
-"""Runs of the plain step, spread over the measurements."""
+"""Runs of each step, spread over the measurements."""
 
 _PREDICTIONS = ("flops", "roofline", "calibrated roofline", "profile")
 
@@ -81,27 +81,38 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
     """Step time of one model as measured, and as each cost model predicts it."""
     import tensorflow as tf
 
+    from checkmate_tf.extraction import extract_program
     from checkmate_tf.program import resolve
+    from checkmate_tf.rewriting import rewrite_extracted
     from checkmate_tf.step_operations import step_operations
     from experiments.data import digit_batches
     from experiments.models import compiled
     from profiles.profiled import ProfiledCosts
     from profiles.roofline import Roofline, device_ceilings, floating_point_operations
     from profiles.surveys import survey
+    from solvers import Schedule
 
     workload = WORKLOADS[name]
     side = side or workload.side
     model = compiled(workload, side)
     (batch,) = digit_batches(1, workload.batch, side, workload.dense)
-    step = tf.function(model.train_step, jit_compile=False)
+    step: Any = tf.function(model.train_step, jit_compile=False)
     program = resolve(step.get_concrete_function(batch))
     operations = [each.operation for each in step_operations(program)]
-    for _ in range(2):
-        step(batch)
-    seconds: list[float] = []
+    extracted = extract_program(program)
+    in_order: Any = tf.function(
+        rewrite_extracted(extracted, Schedule(range(len(extracted.graph)))), autograph=False
+    )
+    runs: dict[str, Callable[[], Any]] = {
+        "measured": lambda: step(batch),
+        "in_order": lambda: in_order(batch),
+    }
+    for run in (*runs.values(), *runs.values()):
+        run()
+    seconds: dict[str, list[float]] = {label: [] for label in runs}
     start = time.perf_counter()
-    profile = survey(operations, progress=_interleaved(lambda: step(batch), seconds), again=True)
-    survey_seconds = time.perf_counter() - start - sum(seconds)
+    profile = survey(operations, progress=_interleaved(runs, seconds), again=True)
+    survey_seconds = time.perf_counter() - start - sum(map(sum, seconds.values()))
     ceilings = device_ceilings("CPU")
     costs = ProfiledCosts(profile, ceilings)
     arithmetic = sum(map(floating_point_operations, operations))
@@ -115,9 +126,9 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
         "model": name,
         "side": side,
         "device": profile.device,
-        "measured": median(seconds),
-        "fastest": min(seconds),
-        "slowest": max(seconds),
+        **{label: median(times) for label, times in seconds.items()},
+        "fastest": min(seconds["measured"]),
+        "slowest": max(seconds["measured"]),
         **dict(zip(_PREDICTIONS, predictions, strict=True)),
         "operations": len(operations),
         "distinct": len(set(operations)),
@@ -127,35 +138,35 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
 
 
 def _interleaved(
-    run: Callable[[], Any], seconds: list[float]
+    runs: Mapping[str, Callable[[], Any]], seconds: Mapping[str, list[float]]
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Passes things on, with `_STEPS` timed runs evenly in between."""
+    """Passes things on, with `_STEPS` timed runs of each kind evenly in between."""
 
     def passed_on(things: Iterable[Any]) -> Iterator[Any]:
         waiting = list(things)
         pause = max(1, len(waiting) // _STEPS)
         for number, each in enumerate(waiting):
-            if number % pause == 0:
+            for label, run in runs.items() if number % pause == 0 else ():
                 start = time.perf_counter()
                 run()
-                seconds.append(time.perf_counter() - start)
+                seconds[label].append(time.perf_counter() - start)
             yield each
 
     return passed_on
 
 
 def as_table(rows: list[dict[str, Any]]) -> Table:
-    """Measured seconds, and every prediction as a multiple of them."""
-    table = Table(title="Step time: measured, and predicted ÷ measured", box=None, pad_edge=False)
+    """Measured seconds of the plain step, and all else as multiples of them."""
+    table = Table(title="Step time: plain, and all else ÷ plain", box=None, pad_edge=False)
     table.add_column("model")
-    for heading in ("1DNN", "measured", *_PREDICTIONS, "not in profile", "survey"):
+    for heading in ("1DNN", "plain", "in order", *_PREDICTIONS, "not in profile", "survey"):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
             row["model"],
             "on" if row["one_dnn"] else "off",
             f"{row['measured']:.3f} s",
-            *(f"{row[key] / row['measured']:.2f}" for key in _PREDICTIONS),
+            *(f"{row[key] / row['measured']:.2f}" for key in ("in_order", *_PREDICTIONS)),
             f"{row['not in the profile']} of {row['operations']}",
             f"{row['survey_seconds']:.0f} s",
         )

@@ -13,12 +13,13 @@ from experiments.cost_models import _interleaved, as_table, measure_row
 @pytest.mark.parametrize("count", [3, 12, 100, 500])
 def test_timed_runs_lie_evenly_between_the_others(count):
     order: list[object] = []
-    seconds: list[float] = []
-    for each in _interleaved(lambda: order.append("step"), seconds)(range(count)):
+    seconds: dict[str, list[float]] = {"a": [], "b": []}
+    runs = {"a": lambda: order.append("step"), "b": lambda: None}
+    for each in _interleaved(runs, seconds)(range(count)):
         order.append(each)
     assert [each for each in order if each != "step"] == list(range(count))
-    assert order.count("step") == len(seconds)
-    assert min(count, 12) <= len(seconds) <= 24
+    assert order.count("step") == len(seconds["a"]) == len(seconds["b"])
+    assert min(count, 12) <= len(seconds["a"]) <= 24
     places = [place for place, each in enumerate(order) if each == "step"]
     gaps = {after - before for before, after in pairwise(places)}
     assert len(gaps) == 1
