@@ -65,7 +65,7 @@ def _of_function(arguments: argparse.Namespace) -> _Costs:
             profile = survey(operations, device, progress, arguments.again)
     model = ProfiledCosts(profile, device_ceilings(device.split(":")[0]))
     rows = costs_of_operations(operations, model)
-    return f"{arguments.target} on {profile.device}", rows, "s", notes_on(model, operations)
+    return f"{arguments.target} on {profile.device}", rows, "s", notes_on(model, operations, device)
 
 
 def _of_graph(arguments: argparse.Namespace) -> _Costs:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import tensorflow as tf
 
 from checkmate_tf.cli_progress import measuring_progress
 from checkmate_tf.measure import default_device
 from checkmate_tf.program import Program
 from checkmate_tf.step_operations import CostModel, step_operations
+from profiles.devices import device_name
+from profiles.operation import Operation
 from profiles.profile import Profile
 from profiles.profiled import ProfiledCosts
 from profiles.roofline import FloatingPointOperations, Roofline, device_ceilings
@@ -67,11 +72,25 @@ def step_costs(costs: str | Profile, program: Program) -> StepCosts:
         with measuring_progress() as progress:
             costs = survey(operations, device, progress)
     model = ProfiledCosts(costs, ceilings)
-    return StepCosts(model, notes_on(model, operations))
+    return StepCosts(model, notes_on(model, operations, device))
 
 
-def notes_on(model: ProfiledCosts, operations: list[Any]) -> tuple[str, ...]:
-    """What a plan must say about costs that were not measured."""
+def notes_on(model: ProfiledCosts, operations: Sequence[Operation], device: str) -> tuple[str, ...]:
+    """What a user must know about costs that were not measured, or not here."""
+    return (*_origin(model.profile, device), *_estimates(model, operations))
+
+
+def _origin(profile: Profile, device: str) -> tuple[str, ...]:
+    here = device_name(device)
+    if (profile.device, profile.tensorflow) == (here, tf.__version__):
+        return ()
+    return (
+        f"costs were measured on {profile.device} under TensorFlow {profile.tensorflow}; this is "
+        f"{here} under {tf.__version__}",
+    )
+
+
+def _estimates(model: ProfiledCosts, operations: Sequence[Operation]) -> tuple[str, ...]:
     missing = model.missing(operations)
     if not missing:
         return ()

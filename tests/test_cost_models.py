@@ -59,12 +59,13 @@ def test_a_named_profile_measures_what_is_missing(program):
 def test_a_given_profile_is_taken_as_it_is_and_says_what_it_lacks(program):
     operations = [each.operation for each in step_operations(program)]
     products = [each for each in operations if each.type == "MatMul"]
-    profile = Profile("a CPU", "2.21.0", {each: Measurement(0.25, 0) for each in products})
+    profile = Profile("a CPU", "2.1.0", {each: Measurement(0.25, 0) for each in products})
     costs = step_costs(profile, program)
     assert {costs.model.seconds(each) for each in products} == {0.25}
-    (note,) = costs.notes
+    origin, estimates = costs.notes
     missing = len(operations) - len(products)
-    assert f"{missing} of {len(operations)} operations are not in the profile of a CPU" in note
+    assert f"{missing} of {len(operations)} operations are not in the profile of a CPU" in estimates
+    assert "measured on a CPU under TensorFlow 2.1.0; this is" in origin
 
 
 def test_a_plan_by_profile(plain):
