@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from checkmate_tf.operation_costs import OperationCost
 
@@ -45,6 +45,7 @@ def plot_operations(
     memories.legend(fontsize="small")
     for axes in (costs, memories):
         axes.grid(axis="x", alpha=0.3)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
     figure.savefig(path)
 
 
