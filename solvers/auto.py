@@ -27,8 +27,10 @@ from solvers.search import (
     CHAINS,
     CLOSE,
     HOT,
+    LEAST_SHARE,
     WARM,
     Search,
+    Start,
     compile_kernels,
     least_memory_found,
     moves_per_round,
@@ -44,7 +46,8 @@ PATIENCE = 6  # rounds without a gain worth having after which the search ends
 SETTLED_PATIENCE = 3  # the same, once the incumbent is optimal for its order
 WORTH = 2e-4  # a gain worth having, relative
 SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, and share of the time left, of one pass
-LEAST_SHARE = 0.15  # of the time limit, for the least memory where nothing is under budget
+FIRST_STAIR = 0.5  # of the way to the budget, while nothing is under it
+LAST_STAIR = 0.01  # relative distance that is no longer divided
 ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes
 
 
@@ -78,6 +81,7 @@ class Portfolio:
         self.is_cut_short = False
         self.proposals: list[Schedule] = []
         self.idle_rounds = 0
+        self.stair = FIRST_STAIR
 
     def run(self) -> None:
         """Search and relax until the time is over, or nothing more is to be gained."""
@@ -161,8 +165,10 @@ class Portfolio:
             rank = {node: number for number, node in enumerate(order)}
             start = Schedule(rank[node] for node in incumbent.steps)
         left = max(0.1, self.deadline - time.monotonic())
-        longest = SHORTEST_PASS if is_first_look else max(SHORTEST_PASS, PASS_SHARE * left)
+        longest = max(SHORTEST_PASS, PASS_SHARE * left)
         limit = left if self.is_cut_short else min(left, longest)
+        if is_first_look:
+            limit = min(left, SHORTEST_PASS)
         self.running = pool.submit(self.moments.next_pass, limit, start)
         if is_first_look:
             self.bounding = pool.submit(
@@ -206,28 +212,36 @@ class Portfolio:
         before = self.search.cost
         is_busy = self.running is not None or self.bounding is not None
         count = len(self.search.chains) - is_busy
-        starts = [*self.proposals[-1:]]
+        starts = [Start(each, WARM) for each in self.proposals[-1:]]
         self.proposals.clear()
-        hot = [WARM] * len(starts)
         turn = self.search.rounds
         for i in range(len(starts), max(1, count)):
-            incumbent = self.search.schedule
-            if incumbent is not None and (i + turn) % 2 and self.search.fits(incumbent):
-                starts.append(incumbent)
-                hot.append(WARM)
+            known = self.search.schedule or self.search.leanest
+            if known is not None and (i + turn) % 2 and self.search.fits(known):
+                starts.append(Start(known, WARM, self._next_stair()))
             else:
-                starts.append(self.plain[(i + turn // 2) % len(self.plain)])
-                hot.append(HOT)
+                starts.append(Start(self.plain[(i + turn // 2) % len(self.plain)], HOT))
+        least_before = self.search.least_peak
         self.search.round(
             starts,
-            hot,
             moves_per_round(self.graph),
             min(self._search_deadline(), time.monotonic() + ROUND_SHARE * self.problem.time_limit),
             self.enough(),
             lambda *_: self._report("search"),
         )
+        missed = any(start.budget is not None for start in starts) and (
+            self.search.least_peak >= least_before
+        )
+        self.stair = self.stair / 2 if missed else FIRST_STAIR
         worthwhile = math.isinf(before) or self.search.cost < before - WORTH * before
         self.idle_rounds = 0 if worthwhile else self.idle_rounds + 1
+
+    def _next_stair(self) -> int | None:
+        """While nothing is under budget: a budget on the way there from the leanest schedule."""
+        budget, least = self.problem.budget, self.search.least_peak
+        if least <= budget * (1 + LAST_STAIR):
+            return None
+        return int(least - self.stair * (least - budget))
 
     def _report(self, phase: str) -> None:
         cost = None if self.search.schedule is None else self.search.cost

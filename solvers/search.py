@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,17 +31,32 @@ MOVES_PER_NODE = 3000  # of one round
 FEWEST_MOVES, MOST_MOVES = 50_000, 20_000_000
 CHUNK_SECONDS = 0.2
 CHAINS = 4  # most threads
+LEAST_SHARE = 0.15  # of the time limit, for the least memory where nothing is under budget
 PATIENCE = 8  # rounds without an improvement after which the search ends
 
 Found = Callable[[Schedule, float], None]
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where a chain begins.
+
+    Attributes:
+        schedule: whatever its peak.
+        hot: first temperature, in mean costs of a node.
+        budget: in bytes, `fixed_bytes` included; None for the search's own.
+    """
+
+    schedule: Schedule
+    hot: float
+    budget: int | None = None
+
+
 class Chain:
     """One run of simulated annealing, in chunks that can be interrupted."""
 
-    def __init__(self, graph: ComputationGraph, budget: int, order: Order, seed: int) -> None:
-        """`budget` is in bytes, without the graph's `fixed_bytes`."""
-        self.budget = budget
+    def __init__(self, graph: ComputationGraph, order: Order, seed: int) -> None:
+        """Nothing is on the tape yet."""
         self.free = order == "free"
         self.tape = build_tape(graph, order, seed)
         positive = graph.costs[graph.costs > 0]
@@ -54,10 +70,10 @@ class Chain:
         has_slots = 5 * len(schedule) <= 4 * len(self.tape.occupant)
         return bool(has_slots and times.max() <= self.tape.slot.shape[1])
 
-    def start(self, schedule: Schedule) -> None:
-        """Begin from `schedule`, whatever its peak."""
+    def start(self, schedule: Schedule, budget: int) -> None:
+        """Begin from `schedule`, whatever its peak; `budget` is without `fixed_bytes`."""
         assert self.fits(schedule)
-        lay(self.tape, np.array(schedule.steps, dtype=np.int64), self.budget)
+        lay(self.tape, np.array(schedule.steps, dtype=np.int64), budget)
         self.price = 0.02 * self.unit / self.memory_unit
 
     def run(self, moves: int, hot: float, cold: float, limit: float) -> Schedule | None:
@@ -81,6 +97,7 @@ class Search:
 
     Attributes:
         schedule, cost: the best under budget so far, or None and infinity.
+        leanest, least_peak: the schedule of least peak that was offered, under budget or not.
     """
 
     def __init__(
@@ -89,12 +106,11 @@ class Search:
         """`budget` is in bytes, `fixed_bytes` included."""
         self.graph = graph
         self.budget = budget
-        activation_budget = budget - graph.fixed_bytes
-        self.chains = [
-            Chain(graph, activation_budget, order, seed * CHAINS + i) for i in range(chains)
-        ]
+        self.chains = [Chain(graph, order, seed * CHAINS + i) for i in range(chains)]
         self.schedule: Schedule | None = None
         self.cost = math.inf
+        self.leanest: Schedule | None = None
+        self.least_peak: float = math.inf
         self.speed = 0.0
         self.rounds = 0
 
@@ -103,6 +119,8 @@ class Search:
         if schedule is None:
             return False
         simulation = simulate(self.graph, schedule)
+        if simulation.peak < self.least_peak:
+            self.leanest, self.least_peak = schedule, simulation.peak
         if simulation.peak > self.budget or simulation.cost >= self.cost:
             return False
         self.schedule, self.cost = schedule, simulation.cost
@@ -114,8 +132,7 @@ class Search:
 
     def round(
         self,
-        starts: list[Schedule],
-        hot: list[float],
+        starts: list[Start],
         moves: int,
         deadline: float,
         enough: float,
@@ -124,13 +141,13 @@ class Search:
         """Anneal a chain from each start, until `deadline` or a cost of `enough`.
 
         Args:
-            hot: first temperature of each.
             moves: of every chain, fewer where time is short.
             deadline: as `time.monotonic` counts.
         """
         chains = self.chains[: len(starts)]
         for chain, start in zip(chains, starts, strict=True):
-            chain.start(start)
+            budget = self.budget if start.budget is None else start.budget
+            chain.start(start.schedule, budget - self.graph.fixed_bytes)
         self.rounds += 1
         done = 0
         with ThreadPoolExecutor(len(chains)) as pool:
@@ -148,11 +165,11 @@ class Search:
                     pool.submit(
                         chain.run,
                         chunk,
-                        first * (COLD / first) ** (done / total),
-                        first * (COLD / first) ** ((done + chunk) / total),
+                        start.hot * (COLD / start.hot) ** (done / total),
+                        start.hot * (COLD / start.hot) ** ((done + chunk) / total),
                         self.cost,
                     )
-                    for chain, first in zip(chains, hot, strict=True)
+                    for chain, start in zip(chains, starts, strict=True)
                 ]
                 for result in results:
                     if self.offer(result.result()):
@@ -165,8 +182,8 @@ class Search:
 def compile_kernels() -> float:
     """Make sure that the search is compiled; the seconds that this took (20 once, then none)."""
     before = time.monotonic()
-    chain = Chain(ComputationGraph((Node("a", 1.0, 1),)), 1, "fixed", 0)
-    chain.start(Schedule([0]))
+    chain = Chain(ComputationGraph((Node("a", 1.0, 1),)), "fixed", 0)
+    chain.start(Schedule([0]), 1)
     chain.run(0, HOT, COLD, math.inf)
     return time.monotonic() - before
 
@@ -195,9 +212,11 @@ def improve(
     deadline: float,
     enough: float,
     on_found: Found,
-    patience: int = PATIENCE,
+    reserve: float = 0.0,
 ) -> None:
-    """Run rounds until `deadline`, a cost of `enough`, or `patience` rounds without a better one.
+    """Run rounds until `deadline`, a cost of `enough`, or `PATIENCE` rounds without a better one.
+
+    While nothing is under budget they end `reserve` seconds earlier.
 
     The first round starts hot from the plain orders. Later on one chain starts over, and the
     others warm from the incumbent.
@@ -206,15 +225,17 @@ def improve(
     plain = starts_of(search.graph, order)
     count = len(search.chains)
     idle = 0
-    while idle < patience and time.monotonic() < deadline and search.cost > enough:
+    while idle < PATIENCE and search.cost > enough:
+        until = deadline - (reserve if search.schedule is None else 0.0)
+        if time.monotonic() >= until:
+            break
         before = search.cost
-        starts = [plain[(i + search.rounds) % len(plain)] for i in range(count)]
-        hot = [HOT] * count
+        starts = [Start(plain[(i + search.rounds) % len(plain)], HOT) for i in range(count)]
         if search.schedule is not None and search.fits(search.schedule):
             warm = range(search.rounds % 2, count) if count == 1 else range(1, count)
             for i in warm:
-                starts[i], hot[i] = search.schedule, WARM
-        search.round(starts, hot, moves, deadline, enough, on_found)
+                starts[i] = Start(search.schedule, WARM)
+        search.round(starts, moves, until, enough, on_found)
         idle = 0 if search.cost < before * (1 - 1e-6) else idle + 1
 
 
@@ -234,7 +255,7 @@ def least_memory_found(
     while peak > floor and ambition > 0.004 and time.monotonic() < deadline:
         target = floor + int((peak - floor) * (1 - ambition))
         search = Search(graph, target, order, seed + round_number, 1)
-        search.round([best], [WARM], moves, deadline, math.inf, lambda *_: None)
+        search.round([Start(best, WARM)], moves, deadline, math.inf, lambda *_: None)
         round_number += 1
         if search.schedule is None or not search.fits(search.schedule):
             ambition /= 2
@@ -265,6 +286,7 @@ def solve_search(problem: Problem) -> Solution:
             deadline,
             enough,
             lambda _, cost: problem.report(cost, bound, "search"),
+            reserve=LEAST_SHARE * problem.time_limit,
         )
         if search.schedule is None:
             least = least_memory_found(graph, problem.order, deadline, problem.seed)[1]

@@ -14,13 +14,15 @@ from solvers.tape import BLOCK, DRAGGED, RANDOM, TOTALS, Integers, Links, Tape
 
 JOURNAL_LENGTH = 4096
 SLOTS_PER_NODE = 4
+ROOMY, ROOMY_SLOTS = 1000, 8  # nodes up to which there is room for more repeats, and how much
 
 
 def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
     """An empty tape for `graph`; a fixed order is one more relation between first computations."""
     n = len(graph)
     copies = max(6, min(20, 2000 // n))
-    slots = BLOCK * -(-max(SLOTS_PER_NODE * n, 128) // BLOCK)
+    per_node = ROOMY_SLOTS if n <= ROOMY else SLOTS_PER_NODE
+    slots = BLOCK * -(-max(per_node * n, 128) // BLOCK)
     always = [
         [read in set(node.dependencies) for read in graph.reads[i]]
         for i, node in enumerate(graph.nodes)

@@ -18,8 +18,8 @@ def test_what_is_on_the_tape_is_what_the_simulator_says(order: str) -> None:
     for seed in range(60):
         graph = random_graph(seed, most_nodes=12)
         budget = max(1, int(0.7 * (graph.input_order_peak - graph.fixed_bytes)))
-        chain = Chain(graph, budget, order, seed)  # type: ignore[arg-type]
-        chain.start(Schedule(range(len(graph))))
+        chain = Chain(graph, order, seed)  # type: ignore[arg-type]
+        chain.start(Schedule(range(len(graph))), budget)
         for _ in range(5):
             chain.run(300, HOT, COLD, float("inf"))
             tape = chain.tape
