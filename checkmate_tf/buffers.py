@@ -111,9 +111,15 @@ class _Run:
         return sum(tensor.bytes for tensor in live) + made - taken_over
 
 
-def _taken_over(program: Program, number: int, released: Iterable[Tensor]) -> int:
-    """Bytes of the operation's output that lie in the buffer of an input that is released."""
+def donor(program: Program, number: int, released: Iterable[Tensor]) -> Tensor | None:
+    """The input whose buffer the operation's output takes over, of those that are released."""
     made = program.produced[number]
     if program.operations[number].type not in ELEMENTWISE or len(made) != 1:
-        return 0
-    return made[0].bytes if any(t.bytes == made[0].bytes for t in released) else 0
+        return None
+    return next((t for t in released if t.bytes == made[0].bytes), None)
+
+
+def _taken_over(program: Program, number: int, released: Iterable[Tensor]) -> int:
+    """Bytes of the operation's output that lie in the buffer of an input that is released."""
+    given = donor(program, number, released)
+    return given.bytes if given is not None else 0

@@ -194,7 +194,7 @@ class RematerializedStep:
             )
             return concrete
         self.plan = planned.plan
-        return rewrite_extracted(planned.extracted, planned.plan.schedule)
+        return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
 
 
 def _is_array(value: Any) -> bool:

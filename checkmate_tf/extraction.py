@@ -39,6 +39,7 @@ class Extraction:
         attached: per node, the operations that run once, after its first computation.
         prologue: operations that run once, before everything.
         tiny: tensors that are kept from their first computation on.
+        workspaces: per operation, bytes that it needs only while it runs.
         unchanged_peak: predicted bytes, fixed ones included, of the step as it was traced.
     """
 
@@ -48,6 +49,7 @@ class Extraction:
     attached: tuple[tuple[int, ...], ...]
     prologue: tuple[int, ...]
     tiny: frozenset[Tensor]
+    workspaces: tuple[int, ...]
     unchanged_peak: int
 
     @cached_property
@@ -132,6 +134,7 @@ class _Builder:
             attached=tuple(map(tuple, attached)),
             prologue=tuple(prologue),
             tiny=tiny,
+            workspaces=tuple(self.workspaces),
             unchanged_peak=unchanged + program.fixed_bytes,
         )
 

@@ -7,7 +7,6 @@ any training is done: on made-up inputs, with the variables' values kept outside
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,11 @@ from tensorflow.python.ops import handle_data_util
 from checkmate_tf.extraction import Extraction
 from checkmate_tf.measure import default_device, held_bytes, measure_peak
 from checkmate_tf.operations import READ_ONLY, is_stateful
+from checkmate_tf.rewriting import as_function
+from solvers import Schedule
 
 _VARIABLE_WRITES = ("Assign", "Resource")
-_RUNS = 8
-"""The first run sizes the allocator's pools; the others show how much its peaks spread."""
-
-_DEVIATIONS = 3.5
-"""Standard deviations above the mean that a step's peak rarely exceeds."""
+_RUNS = 5
 
 
 def can_rehearse(extracted: Extraction) -> bool:
@@ -41,32 +38,49 @@ def can_rehearse(extracted: Extraction) -> bool:
     )
 
 
-def rehearse(extracted: Extraction, run: Callable[..., Any]) -> int | None:
-    """Bytes that the device must be expected to hold while `run` runs.
+class Rehearsal:
+    """Runs plans of one step for trial."""
 
-    An allocator's peak depends on how its free pieces happen to lie, and differs from step to
-    step: expected is the most that was seen, or so much above the mean that it is rare.
+    def __init__(self, extracted: Extraction) -> None:
+        self._extracted = extracted
+        self._latest: tuple[Schedule, Callable[..., Any]] | None = None
 
-    Args:
-        extracted: of the step that `run` computes.
-        run: takes the flat arguments.
+    def function(self, schedule: Schedule) -> Callable[..., Any] | None:
+        """What ran in the latest rehearsal, on flat arguments, if it was of `schedule`."""
+        if self._latest is None or self._latest[0] != schedule:
+            return None
+        return self._latest[1]
 
-    Returns:
-        None if the device's memory was not enough.
-    """
-    arguments = [_made_up(extracted, each) for each in _arguments(extracted)]
-    handles = _written_variables(extracted)
-    values = [np.array(_read(handle, dtype)) for handle, dtype in handles]
-    try:
-        peaks = [measure_peak(run, *arguments, device=default_device()) for _ in range(_RUNS)]
-        return max(*peaks, int(mean(peaks[1:]) + _DEVIATIONS * stdev(peaks[1:])))
-    except tf.errors.ResourceExhaustedError:
-        return None
-    finally:
-        for (handle, _), value in zip(handles, values, strict=True):
-            # A copy, because a constant may lie in numpy's memory, where no allocator counts it.
-            copied = tf.raw_ops.DeepCopy(x=tf.constant(value))
-            tf.raw_ops.AssignVariableOp(resource=handle, value=copied)
+    def peaks(self, schedule: Schedule) -> list[int] | None:
+        """Bytes that the device held at most in each of a few steps; None if they were too many.
+
+        A step that follows another finds other free pieces of memory than one that follows the
+        putting back of variables, so both kinds are run.
+        """
+        self._latest = None  # an earlier plan's graph need not stay
+        function = as_function(self._extracted, schedule)
+        arguments = [_made_up(self._extracted, each) for each in _arguments(self._extracted)]
+        handles = _written_variables(self._extracted)
+        values = [np.array(_read(handle, dtype)) for handle, dtype in handles]
+        peaks = []
+        try:
+            for number in range(_RUNS):
+                peaks.append(measure_peak(function, *arguments, device=default_device()))
+                if number == _RUNS // 2:
+                    _put_back(handles, values)
+        except tf.errors.ResourceExhaustedError:
+            return None
+        finally:
+            _put_back(handles, values)
+        self._latest = schedule, function
+        return peaks
+
+
+def _put_back(handles: list[tuple[Any, tf.DType]], values: list[Any]) -> None:
+    for (handle, _), value in zip(handles, values, strict=True):
+        # A copy, because a constant may lie in numpy's memory, where no allocator counts it.
+        copied = tf.raw_ops.DeepCopy(x=tf.constant(value))
+        tf.raw_ops.AssignVariableOp(resource=handle, value=copied)
 
 
 def _arguments(extracted: Extraction) -> list[Any]:

@@ -41,11 +41,16 @@ def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) ->
     return rewrite_extracted(extract_step(concrete, batch_size), schedule)
 
 
-def rewrite_extracted(extracted: Extraction, schedule: Schedule) -> Callable[..., Any]:
-    """As `rewrite`, for a function whose graph has been extracted already."""
+def rewrite_extracted(
+    extracted: Extraction, schedule: Schedule, function: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """As `rewrite`, for a function whose graph has been extracted already.
+
+    `function` is what `as_function` made of them, if it has been called before.
+    """
     simulate(extracted.graph, schedule)
     concrete = extracted.program.concrete
-    function = as_function(extracted, schedule)
+    function = function or as_function(extracted, schedule)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         kind: function_types.FunctionType = concrete.function_type

@@ -3,10 +3,9 @@
     make demo        # or: checkmate-tf demo, or: python -m experiments.demo --quick
 
 Four processes: the plain step and the rematerialized one without a limit, then both under an
-allocator limit between their two peaks, which is a GPU's memory wall on any machine. Without a
-limit, graph fusions are off and one inter-op thread runs, so that the plain step repeats its own
-bits and the losses can be compared to the last digit. Under it oneDNN is off: with it, TensorFlow
-2.21 on a CPU crashes where it should raise ResourceExhaustedError.
+allocator limit between their two peaks, which is a GPU's memory wall on any machine. Graph
+rewrites and oneDNN are off, so that the losses can be compared to the last digit, and because
+TensorFlow 2.21 with oneDNN on a CPU crashes where it should raise ResourceExhaustedError.
 """
 
 from __future__ import annotations
@@ -79,8 +78,7 @@ def run(announce: Callable[[str], None], advance: Callable[[], None], steps: int
 
     def train(what: str, **options: Any) -> dict[str, Any]:
         announce(what)
-        kind: dict[str, Any] = {"one_dnn": False} if "limit_bytes" in options else {"exact": True}
-        figures = run_trial(MODEL, steps, time_limit=30, **kind, **options)
+        figures = run_trial(MODEL, steps, time_limit=30, one_dnn=False, exact=True, **options)
         advance()
         return figures
 

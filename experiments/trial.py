@@ -109,12 +109,13 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     import checkmate_tf
-    from checkmate_tf.measure import held_bytes
+    from checkmate_tf.measure import held_bytes, reserve
     from experiments.data import digit_batches
     from experiments.models import WORKLOADS, compiled
 
     if arguments.limit is not None:
-        reserve(arguments.limit)
+        # As a GPU's allocator does. The process has taken a little before its first tensor.
+        reserve(arguments.limit - 4 * 2**20)
     if arguments.exact:
         turn_off_fusions()
     if arguments.float64:
@@ -152,18 +153,6 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     if plan is not None:
         figures["plan"] = describe_plan(plan)
     return figures
-
-
-def reserve(limit_bytes: int) -> None:
-    """Let the allocator take its whole limit at once, as on a GPU, and not in ever larger pieces.
-
-    Between pieces lie borders that no tensor can span: with a limit of 282 MiB the largest piece
-    is 128 MiB.
-    """
-    import tensorflow as tf
-
-    most = limit_bytes - 4 * 2**20  # what a process has taken before its first tensor
-    tf.raw_ops.Empty(shape=[most], dtype=tf.uint8)
 
 
 def measured_step(step: Any, data: Any) -> tuple[float, int]:

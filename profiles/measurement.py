@@ -63,10 +63,10 @@ def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Me
         seconds = statistics.median(each.seconds for each in runs)
         if seconds < _LONG:
             seconds = _seconds_of_one(kernel, single, seconds, device, repeats)
-    return Measurement(max(_LEAST, seconds), _workspace(operation, runs))
+    return Measurement(max(_LEAST, seconds), _workspace(runs))
 
 
-def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int = 3) -> int | None:
+def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int = 2) -> int | None:
     """The workspace alone, as `measure` finds it, in a fraction of the time.
 
     Raises:
@@ -80,7 +80,7 @@ def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int 
     """
     check_device(device)
     single = Kernel(operation, device).function(1)
-    return _workspace(operation, [_run(single, device) for _ in range(repeats)])
+    return _workspace([_run(single, device) for _ in range(repeats)])
 
 
 def _seconds_of_one(
@@ -99,43 +99,37 @@ def _seconds_of_one(
 
 @dataclass(frozen=True)
 class _Run:
-    """Seconds of a call, and the bytes that the allocator held at most beyond those before."""
+    """Seconds of a call, and the bytes held at most beyond those held when it had ended."""
 
     seconds: float
-    added_bytes: int | None
+    workspace: int | None
 
 
 def _run(function: Callable[[], Any], device: str) -> _Run:
-    before = _reset(device)
+    counts = _reset(device)
     start = time.perf_counter()
     outputs = function()
     if not device.startswith("CPU"):
         tf.test.experimental.sync_devices()  # others compute behind Python's back
     seconds = time.perf_counter() - start
-    if before is None:
+    if not counts:
         return _Run(seconds, None)
-    peak = int(tf.config.experimental.get_memory_info(device)["peak"])
+    # What is held now are inputs and outputs, with what the allocator wasted on them.
+    memory = tf.config.experimental.get_memory_info(device)
     del outputs
-    return _Run(seconds, peak - before)
+    return _Run(seconds, int(memory["peak"] - memory["current"]))
 
 
-def _workspace(operation: Operation, runs: Sequence[_Run]) -> int | None:
+def _workspace(runs: Sequence[_Run]) -> int | None:
     """The allocator's peak beyond inputs and outputs; None where it keeps no count."""
-    output_bytes = sum(_rounded(each.bytes) for each in operation.outputs)
-    added = [each.added_bytes for each in runs if each.added_bytes is not None]
     # A buffer that something else frees late looks like workspace; it does not every time.
-    return max(0, min(added) - output_bytes) if added else None
+    return min((each.workspace for each in runs if each.workspace is not None), default=None)
 
 
-def _rounded(size: int) -> int:
-    """The least that an allocator takes for `size` bytes."""
-    return -(-size // 64) * 64
-
-
-def _reset(device: str) -> int | None:
-    """Forget the peak; the bytes held now, or None where the allocator keeps no count."""
+def _reset(device: str) -> bool:
+    """Forget the peak; whether the allocator keeps a count."""
     try:
         tf.config.experimental.reset_memory_stats(device)
-        return int(tf.config.experimental.get_memory_info(device)["current"])
     except ValueError:
-        return None
+        return False
+    return True

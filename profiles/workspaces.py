@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from profiles.measurement import NotMeasurableError, measure
+from profiles.measurement import NotMeasurableError, measure_workspace
 from profiles.operation import Operation
 
 _WITHOUT = frozenset(
@@ -47,7 +47,7 @@ class MeasuredWorkspaces:
 
     def _measure(self, operation: Operation) -> int:
         try:
-            workspace = measure(operation, self.device, repeats=3).workspace
+            workspace = measure_workspace(operation, self.device)
         except NotMeasurableError:
             workspace = None
         if workspace is None:

@@ -54,9 +54,9 @@ def restore(model: Any, values: list[Any]) -> None:
         variable.assign(value)
 
 
-def train_from(model: Any, start: list[Any], step: Any, steps: int = 3) -> list[Any]:
+def train_from(model: Any, start: list[Any], step: Any, steps: int = 3, **size: int) -> list[Any]:
     """The variables after some steps from `start`."""
     restore(model, start)
     for number in range(steps):
-        step(random_batch(seed=number))
+        step(random_batch(seed=number, **size))
     return snapshot(model)

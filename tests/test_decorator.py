@@ -28,12 +28,16 @@ def deep_step(depth=12):
     return step
 
 
+LARGE = {"batch": 32, "side": 64}
+"""Of images whose activations outweigh the workspaces of convolutions."""
+
+
 def test_eager_train_step_trains_alike_within_the_budget():
-    model = small_cnn(dropout=0.2)
+    model = small_cnn(dropout=0.2, side=LARGE["side"])
     start = snapshot(model)
     step = checkmate_tf.rematerialize(model.train_step, budget=0.7, time_limit=6)
-    ours = train_from(model, start, step)
-    plain = train_from(model, start, tf.function(model.train_step))
+    ours = train_from(model, start, step, **LARGE)
+    plain = train_from(model, start, tf.function(model.train_step), **LARGE)
     for ours_value, plain_value in zip(ours, plain, strict=True):
         np.testing.assert_allclose(ours_value, plain_value, rtol=2e-2, atol=2e-4)
     assert step.plan.predicted_peak <= step.plan.budget
@@ -42,15 +46,15 @@ def test_eager_train_step_trains_alike_within_the_budget():
 
 
 def test_rehearsal_leaves_no_trace():
-    model = small_cnn()
+    model = small_cnn(side=LARGE["side"])
     start = snapshot(model)
     step = checkmate_tf.rematerialize(model.train_step, budget=0.7, time_limit=6)
-    ours = train_from(model, start, step, steps=1)
+    ours = train_from(model, start, step, steps=1, **LARGE)
     assert step.plan.measured_peak is not None
     unrehearsed = checkmate_tf.rematerialize(
         model.train_step, budget=0.7, time_limit=6, rehearse=False
     )
-    others = train_from(model, start, unrehearsed, steps=1)
+    others = train_from(model, start, unrehearsed, steps=1, **LARGE)
     assert unrehearsed.plan.measured_peak is None
     for one, other in zip(ours, others, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-2, atol=2e-4)
@@ -204,3 +208,13 @@ def test_unknown_names_list_the_known_ones():
         checkmate_tf.rematerialize(deep_step(), budget=0.5, solver="simplex")
     with pytest.raises(CheckmateError, match="roofline"):
         checkmate_tf.rematerialize(deep_step(), budget=0.5, costs="guess")
+
+
+def test_the_least_memory_as_a_budget():
+    x = tf.ones((1024, 256))
+    step = checkmate_tf.rematerialize(deep_step(), budget="min", time_limit=4, rehearse=False)
+    plain = checkmate_tf.rematerialize(deep_step(), budget=1.0, time_limit=4, rehearse=False)
+    assert float(step(x)[0]) == float(plain(x)[0])
+    assert step.plan.predicted_peak < plain.plan.predicted_peak
+    assert step.plan.solution.least_budget == step.plan.solution.peak
+    assert step.plan.solution.provable_budget <= step.plan.solution.peak

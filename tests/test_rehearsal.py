@@ -6,8 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.extraction import extract_step
-from checkmate_tf.rehearsal import can_rehearse, rehearse
-from checkmate_tf.rewriting import as_function
+from checkmate_tf.rehearsal import Rehearsal, can_rehearse
 from solvers import Schedule
 from tests.steps import random_batch, small_cnn, snapshot
 
@@ -17,18 +16,15 @@ def test_variables_are_put_back_to_the_last_bit():
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     assert can_rehearse(extracted)
     before = snapshot(model)
-    runs = []
-    run = as_function(extracted, Schedule(range(len(extracted.graph))))
-
-    def counted(*arguments):
-        runs.append(1)
-        return run(*arguments)
-
-    peak = rehearse(extracted, counted)
-    assert len(runs) > 1
-    assert peak > extracted.program.fixed_bytes
+    rehearsal = Rehearsal(extracted)
+    schedule = Schedule(range(len(extracted.graph)))
+    peaks = rehearsal.peaks(schedule)
+    assert len(peaks) > 1
+    assert min(peaks) > extracted.program.fixed_bytes
     for old, new in zip(before, snapshot(model), strict=True):
         assert np.array_equal(old, new)
+    assert rehearsal.function(schedule) is not None
+    assert rehearsal.function(Schedule([*schedule.steps, 0])) is None
 
 
 def test_a_step_that_prints_is_not_rehearsed():

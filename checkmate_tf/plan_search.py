@@ -1,0 +1,204 @@
+"""Plans, forecasts and rehearsals until a plan keeps the budget on the device.
+
+A solver counts live bytes; the allocator holds more. Each plan is forecast first, which takes a
+second, and the solver's part of the budget is corrected by what came out. A plan whose forecast
+is within the budget is rehearsed, and what the device really held has the last word.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+from checkmate_tf.cli_progress import solver_progress
+from checkmate_tf.extraction import Extraction
+from checkmate_tf.forecast import Forecast, forecast
+from checkmate_tf.plan import Plan
+from checkmate_tf.rehearsal import Rehearsal
+from solvers import BudgetError, Solution, Status, format_bytes, solve
+from solvers.least_memory import find_least_memory
+from solvers.solution import Order
+
+_FIRST_SHARE = 0.88
+"""Of the activations' part of a budget; what the allocator wastes is not known yet."""
+
+_MOST_PLANS = 5
+_TIMES = (0.1, 0.25, 0.1, 0.1, 0.1)
+"""Shares of the time limit. The first plan only shows how much the allocator wastes."""
+
+_NEAR_ENOUGH = 0.97
+"""A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What there is before planning.
+
+    Attributes:
+        extracted: the step.
+        resident: bytes that the device holds before it.
+        budget: bytes that it may hold, all in all.
+        baseline_peak: bytes that the unchanged step is expected to need.
+        notes: what the user should know about costs and sizes.
+    """
+
+    extracted: Extraction
+    resident: int
+    budget: int
+    baseline_peak: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A plan, what the allocator is expected to hold, and what it has been seen to hold.
+
+    `measured` is None if the plan was not rehearsed; `exhausted` if memory ran out.
+    """
+
+    plan: Plan
+    forecast: Forecast
+    exhausted: bool = False
+
+
+class PlanSearch:
+    """A search for the fastest plan that keeps the budget on the device."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        solver: str,
+        order: Order,
+        time_limit: float,
+        rehearsal: Rehearsal | None,
+    ) -> None:
+        """Without `rehearsal`, plans are forecast only."""
+        self._situation = situation
+        self._graph = situation.extracted.graph
+        self._solver = solver
+        self._order = order
+        self._time_limit = time_limit
+        self._rehearsal = rehearsal
+        self._offset = 0  # bytes that the device was seen to hold more than was forecast
+        self._failed: Solution
+
+    def run(self) -> Plan:
+        """The fastest plan found that keeps the budget, else, with a warning, the leanest.
+
+        Raises:
+            BudgetError: no schedule was found within the budget.
+        """
+        situation = self._situation
+        allowed = situation.budget - situation.resident
+        activations = _FIRST_SHARE * allowed
+        seen: list[_Candidate] = []
+        for number in range(_MOST_PLANS):
+            time_limit = _TIMES[number] * self._time_limit
+            candidate = self._candidate(activations, time_limit)
+            if candidate is None and number == 0:
+                candidate = self._candidate(allowed, time_limit)
+            if candidate is None:
+                break
+            seen.append(candidate)
+            used = self._expected(candidate) - situation.resident
+            if used <= allowed and (number > 0 or used >= _NEAR_ENOUGH * allowed):
+                seen[-1] = candidate = self._rehearsed(candidate)
+                if self._keeps(candidate):
+                    return candidate.plan
+                used = self._expected(candidate) - situation.resident
+                if candidate.exhausted:
+                    used = max(used, int(1.1 * allowed))
+            activations *= 0.99 * allowed / max(1, used)
+        if not seen:
+            raise self._too_small()
+        return self._best_effort(seen)
+
+    def leanest(self) -> Plan:
+        """The plan of the least memory; its budget is what the allocator needs for it."""
+        candidate = self._candidate(None, self._time_limit)
+        assert candidate is not None
+        candidate = self._rehearsed(candidate)
+        return replace(candidate.plan, budget=self._expected(candidate))
+
+    def _expected(self, candidate: _Candidate) -> int:
+        """Bytes that the device will rarely hold more than."""
+        return max(candidate.forecast.worst + self._offset, candidate.plan.measured_peak or 0)
+
+    def _keeps(self, candidate: _Candidate) -> bool:
+        return not candidate.exhausted and self._expected(candidate) <= self._situation.budget
+
+    def _candidate(self, activations: float | None, time_limit: float) -> _Candidate | None:
+        """A plan whose activations take so many bytes by the memory model, if one is found.
+
+        None stands for the least that is found.
+        """
+        graph, situation = self._graph, self._situation
+        with solver_progress(graph, time_limit) as show:
+            solution = solve(
+                graph,
+                "min" if activations is None else max(1, graph.fixed_bytes + int(activations)),
+                self._solver,
+                time_limit,
+                order=self._order,
+                on_progress=show,
+            )
+        if solution.schedule is None:
+            self._failed = solution
+            return None
+        assert solution.cost is not None
+        expected = forecast(situation.extracted, solution.schedule, situation.resident)
+        plan = Plan(
+            graph=graph,
+            schedule=solution.schedule,
+            budget=situation.budget,
+            predicted_peak=expected.highest_of_ten,
+            baseline_peak=situation.baseline_peak,
+            overhead=solution.cost / graph.one_pass_cost - 1,
+            solution=solution,
+            notes=situation.notes,
+        )
+        return _Candidate(plan, expected)
+
+    def _rehearsed(self, candidate: _Candidate) -> _Candidate:
+        if self._rehearsal is None:
+            return candidate
+        peaks = self._rehearsal.peaks(candidate.plan.schedule)
+        if peaks is None:
+            return replace(candidate, exhausted=True)
+        seen = Forecast(tuple(peaks))
+        self._offset = seen.typical - candidate.forecast.typical
+        return replace(candidate, plan=replace(candidate.plan, measured_peak=max(peaks)))
+
+    def _best_effort(self, seen: list[_Candidate]) -> Plan:
+        """The leanest plan, with a warning if that is not lean enough."""
+        budget = self._situation.budget
+        best = min(seen, key=lambda each: (each.exhausted, each.forecast.worst))
+        if best.plan.measured_peak is None and not best.exhausted:
+            best = self._rehearsed(best)
+        if best.exhausted:
+            raise BudgetError(
+                f"every plan within {format_bytes(budget)} exhausted the device's memory"
+            )
+        if self._keeps(best):
+            return best.plan
+        note = (
+            f"the leanest plan found may need {format_bytes(self._expected(best))}, more than the "
+            f"budget of {format_bytes(budget)}"
+        )
+        warnings.warn(f"checkmate_tf: {note}", stacklevel=2)
+        return replace(best.plan, notes=(*best.plan.notes, note))
+
+    def _too_small(self) -> BudgetError:
+        situation, graph = self._situation, self._graph
+        beside = situation.resident - graph.fixed_bytes
+        known = find_least_memory(graph, self._order, self._time_limit / 4)
+        least = min(known.peak, self._failed.least_budget or known.peak)
+        proved = self._failed.status is Status.INFEASIBLE
+        how = "no schedule exists" if proved else "no schedule was found"
+        return BudgetError(
+            f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
+            f"{format_bytes(situation.resident)} of it variables, inputs and what else is held; "
+            f"the least found is {format_bytes(least + beside)} ({least + beside} bytes), "
+            f"and none is possible below {format_bytes(known.bound + beside)}",
+            least=least + beside,
+        )
