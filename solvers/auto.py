@@ -49,6 +49,7 @@ SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, and share of the time left, of 
 FIRST_STAIR = 0.5  # of the way to the budget, while nothing is under it
 LAST_STAIR = 0.01  # relative distance that is no longer divided
 ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes
+FIRST_SHARE = 0.4  # the same while nothing is under budget: too fast a cooling ends over it
 
 
 class Portfolio:
@@ -222,10 +223,11 @@ class Portfolio:
             else:
                 starts.append(Start(self.plain[(i + turn // 2) % len(self.plain)], HOT))
         least_before = self.search.least_peak
+        share = FIRST_SHARE if self.search.schedule is None else ROUND_SHARE
         self.search.round(
             starts,
             moves_per_round(self.graph),
-            min(self._search_deadline(), time.monotonic() + ROUND_SHARE * self.problem.time_limit),
+            min(self._search_deadline(), time.monotonic() + share * self.problem.time_limit),
             self.enough(),
             lambda *_: self._report("search"),
         )
