@@ -40,7 +40,6 @@ class Extraction:
         prologue: operations that run once, before everything.
         tiny: tensors that are kept from their first computation on.
         workspaces: per operation, bytes that it needs only while it runs.
-        unchanged_peak: predicted bytes, fixed ones included, of the step as it was traced.
     """
 
     graph: ComputationGraph
@@ -50,7 +49,6 @@ class Extraction:
     prologue: tuple[int, ...]
     tiny: frozenset[Tensor]
     workspaces: tuple[int, ...]
-    unchanged_peak: int
 
     @cached_property
     def node_of(self) -> dict[int, int]:
@@ -135,7 +133,6 @@ class _Builder:
             prologue=tuple(prologue),
             tiny=tiny,
             workspaces=tuple(self.workspaces),
-            unchanged_peak=unchanged + program.fixed_bytes,
         )
 
     def _outputs(self, members: Sequence[int]) -> list[Tensor]:

@@ -16,7 +16,7 @@ from checkmate_tf.extraction import Extraction
 from checkmate_tf.sizes import variable_bytes
 from solvers import Schedule
 
-_STEPS = 24
+_STEPS = 32
 
 _DEVIATIONS = 3.0
 """Standard deviations above the mean that a step's peak rarely exceeds."""

@@ -16,12 +16,12 @@ class Plan:
         graph: the step's computation graph.
         schedule: node numbers in execution order.
         budget: bytes that were asked for, everything on the device included.
-        predicted_peak: bytes that the schedule needs by the memory model, in all.
+        predicted_peak: the most bytes that the device's allocator is expected to hold in ten
+            steps, in all.
         baseline_peak: the same for the step as it was traced, unchanged.
         overhead: predicted extra time as a share of one pass; 0.05 is 5 %.
         solution: the solver's answer, with its bound.
-        measured_peak: bytes to expect after the rehearsal's measurements; None where none was
-            possible.
+        measured_peak: the most bytes that the rehearsal saw; None where there was none.
         notes: what else the user should know.
     """
 

@@ -51,10 +51,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A plan, what the allocator is expected to hold, and what it has been seen to hold.
-
-    `measured` is None if the plan was not rehearsed; `exhausted` if memory ran out.
-    """
+    """A plan, what the allocator is expected to hold, and whether a rehearsal ran out of memory."""
 
     plan: Plan
     forecast: Forecast
@@ -166,12 +163,17 @@ class PlanSearch:
         if peaks is None:
             return replace(candidate, exhausted=True)
         seen = Forecast(tuple(peaks))
-        self._offset = seen.typical - candidate.forecast.typical
+        self._offset = max(0, seen.typical - candidate.forecast.typical)
         return replace(candidate, plan=replace(candidate.plan, measured_peak=max(peaks)))
 
     def _best_effort(self, seen: list[_Candidate]) -> Plan:
-        """The leanest plan, with a warning if that is not lean enough."""
+        """The fastest plan that should do, else, with a warning, the leanest."""
         budget = self._situation.budget
+        untried = [each for each in seen if self._keeps(each) and not each.plan.measured_peak]
+        if untried:
+            fastest = self._rehearsed(min(untried, key=lambda each: each.plan.overhead))
+            if self._keeps(fastest):
+                return fastest.plan
         best = min(seen, key=lambda each: (each.exhausted, each.forecast.worst))
         if best.plan.measured_peak is None and not best.exhausted:
             best = self._rehearsed(best)

@@ -22,7 +22,6 @@ from profiles.workspaces import MeasuredWorkspaces
 from solvers import Budget, ComputationGraph, Schedule
 from solvers.solution import Order
 
-
 _ROOM = 64 << 20
 """Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""
 

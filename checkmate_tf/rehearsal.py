@@ -1,4 +1,4 @@
-"""Run a step once for trial, with every variable put back afterwards.
+"""Run a step a few times for trial, with every variable put back afterwards.
 
 A plan rests on a model of memory; the allocator has the last word. A rehearsal asks it before
 any training is done: on made-up inputs, with the variables' values kept outside the device.
@@ -20,7 +20,8 @@ from checkmate_tf.rewriting import as_function
 from solvers import Schedule
 
 _VARIABLE_WRITES = ("Assign", "Resource")
-_RUNS = 5
+_RUNS = 8
+"""It takes a few steps until the free pieces of memory lie in the disorder that then stays."""
 
 
 def can_rehearse(extracted: Extraction) -> bool:
@@ -52,11 +53,7 @@ class Rehearsal:
         return self._latest[1]
 
     def peaks(self, schedule: Schedule) -> list[int] | None:
-        """Bytes that the device held at most in each of a few steps; None if they were too many.
-
-        A step that follows another finds other free pieces of memory than one that follows the
-        putting back of variables, so both kinds are run.
-        """
+        """Bytes that the device held at most in each of a few steps; None if they were too many."""
         self._latest = None  # an earlier plan's graph need not stay
         function = as_function(self._extracted, schedule)
         arguments = [_made_up(self._extracted, each) for each in _arguments(self._extracted)]
@@ -64,10 +61,8 @@ class Rehearsal:
         values = [np.array(_read(handle, dtype)) for handle, dtype in handles]
         peaks = []
         try:
-            for number in range(_RUNS):
+            for _ in range(_RUNS):
                 peaks.append(measure_peak(function, *arguments, device=default_device()))
-                if number == _RUNS // 2:
-                    _put_back(handles, values)
         except tf.errors.ResourceExhaustedError:
             return None
         finally:

@@ -23,7 +23,7 @@ from solvers import Schedule, simulate
 _LONGEST_SUM = 9
 """Inputs of an AddN that its kernel adds from left to right."""
 
-WINDOW_SHARE = 0.02
+WINDOW_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
 
 
