@@ -4,8 +4,9 @@
     python -m experiments.step_benchmark --quick    # MobileNetV2 only, few steps
 
 Every trial has a fresh process. The budget is resident + share × (plain peak − resident), where
-resident is what the allocator holds before the step. The plain step is timed before and after
-the rematerialized one, because machines are noisy. Results are compared after three steps.
+resident is what the allocator holds before the step. Times are of plain and rematerialized steps
+in turn, in the process of the latter, because machines are noisy. Results are compared after three
+steps.
 """
 
 from __future__ import annotations
@@ -56,12 +57,11 @@ def main() -> None:
 def measure_workload(name: str, one_dnn: bool, steps: int) -> dict[str, Any]:
     """Peaks and times of one model, plain and rematerialized."""
     workload = WORKLOADS[name]
-    before = run_trial(name, steps, one_dnn=one_dnn)
-    resident, plain_peak = before["resident"], max(before["peaks"][1:])
+    plain = run_trial(name, steps, one_dnn=one_dnn)
+    resident, plain_peak = plain["resident"], max(plain["peaks"][1:])
     budget = int(resident + workload.share * (plain_peak - resident))
-    ours = run_trial(name, steps, budget=budget, one_dnn=one_dnn)
-    after = run_trial(name, steps, one_dnn=one_dnn)
-    plain_seconds = median(before["seconds"][2:] + after["seconds"][2:])
+    ours = run_trial(name, steps, budget=budget, one_dnn=one_dnn, compare_times=2 * steps)
+    seconds = {name: median(each) for name, each in ours["compared_seconds"].items()}
     return {
         "model": name,
         "one_dnn": one_dnn,
@@ -71,9 +71,9 @@ def measure_workload(name: str, one_dnn: bool, steps: int) -> dict[str, Any]:
         "peak": max(ours["peaks"]),
         "predicted_peak": ours["plan"]["predicted_peak"],
         "predicted_overhead": ours["plan"]["overhead"],
-        "plain_seconds": plain_seconds,
-        "seconds": median(ours["seconds"][2:]),
-        "slowdown": median(ours["seconds"][2:]) / plain_seconds,
+        "plain_seconds": seconds["plain"],
+        "seconds": seconds["ours"],
+        "slowdown": seconds["ours"] / seconds["plain"],
         "allowed_slowdown": workload.slowdown,
         "ready": ours["ready"],
         "nodes": ours["plan"]["nodes"],

@@ -88,6 +88,9 @@ def main() -> int:
     parser.add_argument(
         "--exact", action="store_true", help="graph fusions off, one inter-op thread"
     )
+    parser.add_argument(
+        "--compare-times", type=int, default=0, help="so many steps beside plain ones, in turn"
+    )
     parser.add_argument("--limit", type=int, help="the allocator's limit, in bytes")
     parser.add_argument("--save")
     parser.add_argument("--output", required=True)
@@ -146,8 +149,13 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
         ready = ready or time.perf_counter() - start
     if arguments.save:
         save_variables(model, arguments.save)
+    compared = {}
+    if arguments.compare_times:
+        plain = tf.function(model.train_step, jit_compile=False)
+        compared = alternate({"plain": plain, "ours": step}, batches, arguments.compare_times)
     figures: dict[str, Any] = {
         "resident": resident, "losses": losses, "seconds": seconds, "peaks": peaks, "ready": ready,
+        "compared_seconds": compared,
     }  # fmt: skip
     plan = getattr(step, "plan", None)
     if plan is not None:
@@ -162,6 +170,17 @@ def measured_step(step: Any, data: Any) -> tuple[float, int]:
     results: list[Any] = []
     peak = checkmate_tf.measure_peak(lambda: results.append(step(data)))
     return float(results[0]["loss"]), peak
+
+
+def alternate(steps: dict[str, Any], batches: list[Any], count: int) -> dict[str, list[float]]:
+    """Seconds of `count` runs of every step, in turn, because machines change their speed."""
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for number in range(count + 1):
+        for name, step in steps.items():
+            before = time.perf_counter()
+            float(step(batches[number % len(batches)])["loss"])
+            seconds[name].append(time.perf_counter() - before)
+    return {name: each[1:] for name, each in seconds.items()}
 
 
 def turn_off_fusions() -> None:
