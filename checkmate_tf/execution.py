@@ -41,14 +41,8 @@ class Execution:
 def operations_in_order(extraction: Extraction, schedule: Schedule) -> list[int]:
     """Numbers of the operations that `schedule` runs, repeats included."""
     numbers = list(extraction.prologue)
-    seen: set[int] = set()
-    for node in schedule.steps:
-        if node >= len(extraction.nodes):
-            continue  # the last node only keeps the results
-        numbers += extraction.nodes[node]
-        if node not in seen:
-            seen.add(node)
-            numbers += extraction.attached[node]
+    for node, attached in extraction.computations(schedule):
+        numbers += [*extraction.nodes[node], *attached]
     return numbers
 
 

@@ -7,7 +7,7 @@ makes only tiny ones runs with the node after which it becomes ready.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from checkmate_tf.signatures import signature
 from checkmate_tf.step_operations import CostModel, operation_seconds
 from profiles.operation import Operation
 from profiles.roofline import Roofline
-from solvers import ComputationGraph, Node
+from solvers import ComputationGraph, Node, Schedule
 
 TINY_SHARE = 0.01
 """Of the activation peak: as much as all tiny tensors together may take."""
@@ -49,6 +49,15 @@ class Extraction:
     prologue: tuple[int, ...]
     tiny: frozenset[Tensor]
     workspaces: tuple[int, ...]
+
+    def computations(self, schedule: Schedule) -> Iterator[tuple[int, Sequence[int]]]:
+        """(node, what is attached to it now) for every computation that `schedule` asks for."""
+        seen: set[int] = set()
+        for node in schedule.steps:
+            if node >= len(self.nodes):
+                continue  # the last node only keeps the results
+            yield node, () if node in seen else self.attached[node]
+            seen.add(node)
 
     @cached_property
     def node_of(self) -> dict[int, int]:

@@ -13,6 +13,7 @@ from statistics import mean, median, stdev
 from checkmate_tf.allocator import BestFitAllocator
 from checkmate_tf.execution import Execution, execution
 from checkmate_tf.extraction import Extraction
+from checkmate_tf.inputs import captures
 from checkmate_tf.sizes import variable_bytes
 from solvers import Schedule
 
@@ -20,7 +21,6 @@ _STEPS = 32
 
 _DEVIATIONS = 3.0
 """Standard deviations above the mean that a step's peak rarely exceeds."""
-
 
 _HIGHEST_OF_TEN = 1.54
 """The same for the highest of ten normally distributed ones, on average."""
@@ -48,7 +48,7 @@ class Forecast:
         return max(*self.peaks, int(mean(self.peaks) + _DEVIATIONS * stdev(self.peaks)))
 
 
-def forecast(extraction: Extraction, schedule: Schedule, held: int | None = None) -> Forecast:
+def forecast(extraction: Extraction, schedule: Schedule, held: int = 0) -> Forecast:
     """Simulate the allocator for a few dozen steps.
 
     Args:
@@ -58,7 +58,7 @@ def forecast(extraction: Extraction, schedule: Schedule, held: int | None = None
             variables and inputs stays beside it all the time.
     """
     simulation = _Simulation(extraction)
-    beside = max(0, (held or 0) - simulation.allocator.held)
+    beside = max(0, held - simulation.allocator.held)
     peaks = simulation.steps(execution(extraction, schedule), _STEPS)
     return Forecast(tuple(peak + beside for peak in peaks))
 
@@ -68,14 +68,9 @@ class _Simulation:
 
     def __init__(self, extraction: Extraction) -> None:
         self.allocator = BestFitAllocator()
-        concrete = extraction.program.concrete
-        captures = concrete.inputs[len(concrete.inputs) - len(concrete.captured_inputs) :]
-        # One variable captured twice has one handle, and one buffer.
-        self.handle = {
-            inner.name: id(outer)
-            for inner, outer in zip(captures, concrete.captured_inputs, strict=True)
-        }
-        sizes = {self.handle[inner.name]: variable_bytes(inner) for inner in captures}
+        captured = captures(extraction.program.concrete)
+        self.handle = {inner.name: id(handle) for inner, handle in captured}
+        sizes = {id(handle): variable_bytes(inner) for inner, handle in captured}
         self.address = {
             handle: self.allocator.allocate(size) for handle, size in sizes.items() if size
         }

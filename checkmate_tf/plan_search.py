@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from statistics import median
 
 from checkmate_tf.cli_progress import solver_progress
 from checkmate_tf.extraction import Extraction
@@ -22,9 +23,8 @@ from solvers.solution import Order
 _FIRST_SHARE = 0.88
 """Of the activations' part of a budget; what the allocator wastes is not known yet."""
 
-_MOST_PLANS = 5
 _TIMES = (0.1, 0.25, 0.1, 0.1, 0.1)
-"""Shares of the time limit. The first plan only shows how much the allocator wastes."""
+"""Shares of the time limit, one per plan. The first only shows how much the allocator wastes."""
 
 _NEAR_ENOUGH = 0.97
 """A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
@@ -89,11 +89,10 @@ class PlanSearch:
         allowed = situation.budget - situation.resident
         activations = _FIRST_SHARE * allowed
         seen: list[_Candidate] = []
-        for number in range(_MOST_PLANS):
-            time_limit = _TIMES[number] * self._time_limit
-            candidate = self._candidate(activations, time_limit)
+        for number, share in enumerate(_TIMES):
+            candidate = self._candidate(activations, share * self._time_limit)
             if candidate is None and number == 0:
-                candidate = self._candidate(allowed, time_limit)
+                candidate = self._candidate(allowed, share * self._time_limit)
             if candidate is None:
                 break
             seen.append(candidate)
@@ -162,8 +161,7 @@ class PlanSearch:
         peaks = self._rehearsal.peaks(candidate.plan.schedule)
         if peaks is None:
             return replace(candidate, exhausted=True)
-        seen = Forecast(tuple(peaks))
-        self._offset = max(0, seen.typical - candidate.forecast.typical)
+        self._offset = max(0, int(median(peaks)) - candidate.forecast.typical)
         return replace(candidate, plan=replace(candidate.plan, measured_peak=max(peaks)))
 
     def _best_effort(self, seen: list[_Candidate]) -> Plan:

@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.inputs import captures
 from checkmate_tf.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful
 from checkmate_tf.sizes import sized_operations, tensor_bytes, topological, variable_bytes
 
@@ -282,13 +283,7 @@ def _hazards(
 
 def _fixed_bytes(concrete: Any, needed: list[Any], sizes: _Sizes) -> int:
     """Bytes of variables, inputs and constants, each counted once."""
-    graph = concrete.graph
-    captures = graph.inputs[len(graph.inputs) - len(concrete.captured_inputs) :]
-    # One variable captured twice has one handle.
-    variables = {
-        id(outer): variable_bytes(inner)
-        for outer, inner in zip(concrete.captured_inputs, captures, strict=True)
-    }
-    inputs = sum(sizes.of(each) for each in graph.inputs)
+    variables = {id(handle): variable_bytes(inner) for inner, handle in captures(concrete)}
+    inputs = sum(sizes.of(each) for each in concrete.inputs)
     constants = sum(sizes.of(op.outputs[0]) for op in needed if op.type == "Const")
     return sum(variables.values()) + inputs + constants

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.extraction import Extraction
+from checkmate_tf.inputs import argument_placeholders, captures
 from checkmate_tf.measure import default_device, held_bytes, measure_peak
 from checkmate_tf.operations import READ_ONLY, is_stateful
 from checkmate_tf.rewriting import as_function
@@ -56,7 +57,8 @@ class Rehearsal:
         """Bytes that the device held at most in each of a few steps; None if they were too many."""
         self._latest = None  # an earlier plan's graph need not stay
         function = as_function(self._extracted, schedule)
-        arguments = [_made_up(self._extracted, each) for each in _arguments(self._extracted)]
+        placeholders = argument_placeholders(self._extracted.program.concrete)
+        arguments = [_made_up(self._extracted, each) for each in placeholders]
         handles = _written_variables(self._extracted)
         values = [np.array(_read(handle, dtype)) for handle, dtype in handles]
         peaks = []
@@ -78,11 +80,6 @@ def _put_back(handles: list[tuple[Any, tf.DType]], values: list[Any]) -> None:
         tf.raw_ops.AssignVariableOp(resource=handle, value=copied)
 
 
-def _arguments(extracted: Extraction) -> list[Any]:
-    concrete = extracted.program.concrete
-    return list(concrete.inputs)[: len(concrete.inputs) - len(concrete.captured_inputs)]
-
-
 def _made_up(extracted: Extraction, placeholder: Any) -> Any:
     """A valid input: zero is valid as a label, as an index and as a truth value."""
     sized = extracted.program.sized[placeholder.op.name].outputs[0]
@@ -96,7 +93,6 @@ def _made_up(extracted: Extraction, placeholder: Any) -> Any:
 def _written_variables(extracted: Extraction) -> list[tuple[Any, tf.DType]]:
     """Handles and types of the variables that the step may change."""
     program = extracted.program
-    concrete = program.concrete
     written = {
         each.name
         for op in program.operations
@@ -104,9 +100,8 @@ def _written_variables(extracted: Extraction) -> list[tuple[Any, tf.DType]]:
         for each in op.inputs
         if each.dtype == tf.resource
     }
-    inner = concrete.inputs[len(concrete.inputs) - len(concrete.captured_inputs) :]
     found: dict[int, tuple[Any, tf.DType]] = {}
-    for placeholder, handle in zip(inner, concrete.captured_inputs, strict=True):
+    for placeholder, handle in captures(program.concrete):
         data = handle_data_util.get_resource_handle_data(placeholder)
         if placeholder.name in written and data is not None and data.is_set:
             found[id(handle)] = handle, tf.as_dtype(data.shape_and_type[0].dtype)

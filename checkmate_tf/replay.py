@@ -69,15 +69,10 @@ class _Replay:
     def run(self, schedule: Schedule) -> list[Any]:
         for number in self.extraction.prologue:
             self._emit(number, [])
-        seen: set[int] = set()
-        for node in schedule.steps:
-            if node >= len(self.extraction.nodes):
-                continue  # the last node only keeps the results
+        for node, attached in self.extraction.computations(schedule):
             for segment in segments(self.program.operations, self.extraction.nodes[node]):
                 self._emit_segment(segment)
-            if node not in seen:
-                seen.add(node)
-                self._emit_attached(node)
+            self._emit_attached(node, attached)
         return [self._instance(each) for each in self.program.concrete.outputs]
 
     def _emit_segment(self, segment: Sequence[int]) -> None:
@@ -104,14 +99,14 @@ class _Replay:
         self.window = []
         self.small_bytes = 0
 
-    def _emit_attached(self, node: int) -> None:
+    def _emit_attached(self, node: int, attached: Sequence[int]) -> None:
         """What runs once, beside the schedule, but before a large tensor that it reads may go."""
         if not self.extraction.graph.nodes[node].recomputable:
             # The rest of a variable's update; what follows may count on its buffers.
-            for number in self.extraction.attached[node]:
+            for number in attached:
                 self._emit_segment([number])
             return
-        for number in self.extraction.attached[node]:
+        for number in attached:
             made = self._emit(number, [])
             if any(self._is_large(tensor) for tensor in self.program.reads[number]):
                 self.window.append(made)

@@ -10,6 +10,7 @@ from tensorflow.core.function.polymorphism import function_type as function_type
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 
 from checkmate_tf.extraction import Extraction, extract_step
+from checkmate_tf.inputs import argument_placeholders
 from checkmate_tf.replay import replay
 from solvers import Schedule, simulate
 
@@ -64,9 +65,8 @@ def rewrite_extracted(
 
 def as_function(extracted: Extraction, schedule: Schedule) -> Callable[..., Any]:
     """A tf.function from the flat arguments of the traced step to its flat outputs."""
-    concrete = extracted.program.concrete
-    count = len(concrete.inputs) - len(concrete.captured_inputs)
-    specs = [tf.TensorSpec(each.shape, each.dtype) for each in concrete.inputs[:count]]
+    placeholders = argument_placeholders(extracted.program.concrete)
+    specs = [tf.TensorSpec(each.shape, each.dtype) for each in placeholders]
     function: Callable[..., Any] = tf.function(
         lambda *arguments: replay(extracted, schedule, arguments),
         input_signature=specs,

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.emission import Emitter
+from checkmate_tf.inputs import argument_placeholders
 from solvers.errors import CheckmateError
 
 
@@ -24,7 +25,7 @@ def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
     """
     graph = concrete.graph
     sized = {op.name: op for op in graph.get_operations()}
-    arguments = graph.inputs[: len(graph.inputs) - len(concrete.captured_inputs)]
+    arguments = argument_placeholders(concrete)
     if all(each.shape.is_fully_defined() for each in arguments):
         return sized
     specs = [_argument_shape(each, batch_size) for each in arguments]
