@@ -18,7 +18,7 @@ from checkmate_tf.plan_search import PlanSearch, Situation
 from checkmate_tf.program import resolve
 from checkmate_tf.rehearsal import Rehearsal, can_rehearse
 from profiles.profile import Profile
-from profiles.workspaces import MeasuredWorkspaces
+from profiles.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import Budget, ComputationGraph, Schedule
 from solvers.solution import Order
 
@@ -55,13 +55,15 @@ def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
         BudgetError: no schedule was found within the budget.
         CheckmateError: sizes are unknown.
     """
-    workspaces = MeasuredWorkspaces(default_device())
     with tf.init_scope():
         program = resolve(concrete, request.batch_size)
         everything = range(len(program.operations))
         live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
         reserve(program.fixed_bytes + live + _ROOM)
         costs = step_costs(request.costs, program)
+        # After the costs: measuring those tells workspaces as well.
+        device = default_device()
+        workspaces = MeasuredWorkspaces(device, stored_workspaces(device))
         extracted = extract_program(program, costs.model, workspaces)
         if not _anything_to_gain(extracted.graph):
             return None

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from experiments.models import WORKLOADS
+from experiments.models import ALL_WORKLOADS, WORKLOADS
 from solvers.files import read_json, write_whole
 
 _STEPS = 12
@@ -39,7 +39,7 @@ _PREDICTIONS = ("flops", "roofline", "calibrated roofline", "profile")
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--models", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
+    parser.add_argument("--models", nargs="+", default=list(WORKLOADS), choices=list(ALL_WORKLOADS))
     parser.add_argument("--one-dnn", nargs="+", type=int, default=[1, 0], choices=[0, 1])
     parser.add_argument("--quick", action="store_true", help="a small U-Net, oneDNN on")
     parser.add_argument("--side", type=int, help="of the images, in place of the model's own")
@@ -85,17 +85,17 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
     from checkmate_tf.program import resolve
     from checkmate_tf.rewriting import rewrite_extracted
     from checkmate_tf.step_operations import step_operations
-    from experiments.data import digit_batches
+    from experiments.data import batches_of
     from experiments.models import compiled
     from profiles.profiled import ProfiledCosts
     from profiles.roofline import Roofline, device_ceilings, floating_point_operations
     from profiles.surveys import survey
     from solvers import Schedule
 
-    workload = WORKLOADS[name]
+    workload = ALL_WORKLOADS[name]
     side = side or workload.side
     model = compiled(workload, side)
-    (batch,) = digit_batches(1, workload.batch, side, workload.dense)
+    (batch,) = batches_of(workload, 1, workload.batch, side)
     step: Any = tf.function(model.train_step, jit_compile=False)
     program = resolve(step.get_concrete_function(batch))
     operations = [each.operation for each in step_operations(program)]

@@ -1,12 +1,25 @@
-"""Real images without a download: the handwritten digits that scikit-learn ships."""
+"""Real data without a download: scikit-learn's handwritten digits, and Python's own source."""
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from sklearn.datasets import load_digits
+
+from experiments.models import Workload
+
+
+def batches_of(
+    workload: Workload, count: int, batch: int, side: int, dtype: str = "float32"
+) -> list[tuple[Any, Any]]:
+    """`count` batches of inputs and labels of the workload's kind."""
+    if workload.kind == "text":
+        return text_batches(count, batch, side)
+    return digit_batches(count, batch, side, workload.kind == "pixels", dtype)
 
 
 def digit_batches(
@@ -28,3 +41,11 @@ def digit_batches(
             labels = tf.where(images[..., 0] > 0.5, labels[:, None, None], 0)
         batches.append((images, labels))
     return batches
+
+
+def text_batches(count: int, batch: int, length: int) -> list[tuple[Any, Any]]:
+    """`count` batches of texts of `length` bytes, each with the bytes that follow one by one."""
+    source = np.frombuffer(Path(argparse.__file__).read_bytes(), np.uint8).astype(np.int32)
+    starts = np.random.default_rng(0).integers(len(source) - length, size=(count, batch))
+    texts = source[starts[..., None] + np.arange(length + 1)]
+    return [(tf.constant(each[:, :-1]), tf.constant(each[:, 1:])) for each in texts]

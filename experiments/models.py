@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Kind = Literal["images", "pixels", "text"]
 
 
 @dataclass(frozen=True)
@@ -15,11 +17,11 @@ class Workload:
     """A model, its input, and the share of activation memory that it must train within.
 
     Attributes:
-        build: makes the model for an image side.
-        batch, side: the images are batch × side × side × 3.
+        build: makes the model for an image side, or a length of text.
+        batch, side: the images are batch × side × side × 3, the texts batch × side bytes.
         share: budget = resident + share × (plain step's peak − resident).
         slowdown: most step time allowed, as a multiple of the plain step's.
-        dense: the labels are a class per pixel.
+        kind: "images" with a label each, "pixels" with a label each, or "text" that is continued.
     """
 
     build: Callable[[int], Any]
@@ -27,7 +29,7 @@ class Workload:
     side: int
     share: float
     slowdown: float
-    dense: bool = False
+    kind: Kind = "images"
 
 
 def _application(name: str) -> Callable[[int], Any]:
@@ -64,13 +66,46 @@ def unet(side: int) -> Any:
     return keras.Model(inputs, layers.Conv2D(10, 1, activation="softmax")(x), name="unet")
 
 
+def gpt(
+    length: int,
+    words: int = 256,
+    blocks: int = 6,
+    width: int = 256,
+    heads: int = 4,
+    dropout: float = 0.1,
+) -> Any:
+    """A decoder of transformer blocks over `length` words (Radford et al., 2019); its logits."""
+    import keras
+    from keras import layers
+
+    inputs = keras.Input((length,), dtype="int32")
+    positions = keras.ops.arange(length)
+    x = layers.Embedding(words, width)(inputs) + layers.Embedding(length, width)(positions)
+    for _ in range(blocks):
+        y = layers.LayerNormalization()(x)
+        y = layers.MultiHeadAttention(heads, width // heads)(y, y, use_causal_mask=True)
+        x = x + layers.Dropout(dropout)(y)
+        y = layers.Dense(4 * width, activation="gelu")(layers.LayerNormalization()(x))
+        x = x + layers.Dropout(dropout)(layers.Dense(width)(y))
+    outputs = layers.Dense(words)(layers.LayerNormalization()(x))
+    return keras.Model(inputs, outputs, name="gpt")
+
+
 WORKLOADS = {
     "MobileNetV2": Workload(_application("MobileNetV2"), 16, 128, 0.50, 1.2),
     "VGG16": Workload(_application("VGG16"), 8, 160, 0.65, 1.2),
     "ResNet50": Workload(_application("ResNet50"), 16, 128, 0.50, 1.2),
-    "U-Net": Workload(unet, 4, 192, 0.55, 1.25, dense=True),
+    "U-Net": Workload(unet, 4, 192, 0.55, 1.25, "pixels"),
 }
 """The four rows of `experiments.step_benchmark`."""
+
+ALL_WORKLOADS = {
+    **WORKLOADS,
+    "DenseNet121": Workload(_application("DenseNet121"), 8, 128, 0.50, 1.2),
+    "EfficientNetB0": Workload(_application("EfficientNetB0"), 8, 128, 0.50, 1.2),
+    "GPT": Workload(gpt, 8, 256, 0.50, 1.2, "text"),
+}
+"""The rows of `experiments.predictions`."""
 
 
 def compiled(workload: Workload, side: int | None = None) -> Any:
@@ -80,7 +115,7 @@ def compiled(workload: Workload, side: int | None = None) -> Any:
     model = workload.build(side or workload.side)
     model.compile(
         optimizer=keras.optimizers.SGD(0.01, momentum=0.9),
-        loss="sparse_categorical_crossentropy",
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=workload.kind == "text"),
         metrics=["accuracy"],
         jit_compile=False,
     )

@@ -14,27 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.models import WORKLOADS, compiled
+from experiments.models import WORKLOADS, compiled, gpt
 from solvers import ComputationGraph
 
 GPT_BATCH, GPT_LENGTH, GPT_WORDS = 4, 256, 8000
-
-
-def gpt(blocks: int = 12, width: int = 384, heads: int = 6) -> Any:
-    """A decoder of `blocks` transformer blocks over `GPT_LENGTH` words (Radford et al., 2019)."""
-    import keras
-    from keras import layers
-
-    words = keras.Input((GPT_LENGTH,), dtype="int32")
-    positions = keras.ops.arange(GPT_LENGTH)
-    x = layers.Embedding(GPT_WORDS, width)(words) + layers.Embedding(GPT_LENGTH, width)(positions)
-    for _ in range(blocks):
-        y = layers.LayerNormalization()(x)
-        x = x + layers.MultiHeadAttention(heads, width // heads)(y, y, use_causal_mask=True)
-        y = layers.Dense(4 * width, activation="gelu")(layers.LayerNormalization()(x))
-        x = x + layers.Dense(width)(y)
-    outputs = layers.Dense(GPT_WORDS)(layers.LayerNormalization()(x))
-    return keras.Model(words, outputs, name="gpt")
 
 
 def workload_step(name: str) -> ComputationGraph:
@@ -43,7 +26,7 @@ def workload_step(name: str) -> ComputationGraph:
 
     workload = WORKLOADS[name]
     shape = (workload.batch, workload.side, workload.side)
-    labels = shape if workload.dense else shape[:1]
+    labels = shape if workload.kind == "pixels" else shape[:1]
     return _extracted(
         f"{name} step",
         compiled(workload),
@@ -53,11 +36,11 @@ def workload_step(name: str) -> ComputationGraph:
 
 
 def gpt_step() -> ComputationGraph:
-    """The train step of `gpt`, with Adam."""
+    """The train step of a GPT of 12 blocks, with Adam."""
     import keras
     import tensorflow as tf
 
-    model = gpt()
+    model = gpt(GPT_LENGTH, GPT_WORDS, blocks=12, width=384, heads=6, dropout=0)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer="adam", loss=loss, jit_compile=False)
     model.optimizer.build(model.trainable_variables)

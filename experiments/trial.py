@@ -24,6 +24,9 @@ from solvers.files import read_json, write_whole
 EXHAUSTED = 9
 """Exit status of a trial that ended in ResourceExhaustedError."""
 
+TOO_SMALL = 10
+"""Exit status of a trial that found no schedule within its budget."""
+
 
 def run_trial(
     model: str,
@@ -34,10 +37,13 @@ def run_trial(
     save: Path | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Run a trial in a fresh process; its figures, with `exhausted` where memory ran out.
+    """Run a trial in a fresh process; its figures.
+
+    Where memory ran out they are {"exhausted": True}, and where the budget can't be kept
+    {"too_small": True}.
 
     Args:
-        model: a name in `experiments.models.WORKLOADS`.
+        model: a name in `experiments.models.ALL_WORKLOADS`.
         steps: of training.
         budget: bytes for the rematerialized step; None for the plain one.
         limit_bytes: what the CPU allocator may hold; no limit by default.
@@ -69,6 +75,8 @@ def run_trial(
         )
         if ended.returncode == EXHAUSTED:
             return {"exhausted": True}
+        if ended.returncode == TOO_SMALL:
+            return {"too_small": True}
         if ended.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{ended.stderr[-3000:]}")
         figures: dict[str, Any] = read_json(output)
@@ -84,6 +92,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int)
     parser.add_argument("--side", type=int)
     parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--costs", default="roofline")
     parser.add_argument("--float64", action="store_true")
     parser.add_argument(
         "--exact", action="store_true", help="graph fusions off, one inter-op thread"
@@ -97,11 +106,16 @@ def main() -> int:
     arguments = parser.parse_args()
     import tensorflow as tf
 
+    import checkmate_tf
+
     try:
         figures = train(arguments)
     except tf.errors.ResourceExhaustedError as error:
         print(str(error)[:300], file=sys.stderr)
         return EXHAUSTED
+    except checkmate_tf.BudgetError as error:
+        print(error, file=sys.stderr)
+        return TOO_SMALL
     write_whole(arguments.output, json.dumps(figures))
     return 0
 
@@ -113,8 +127,8 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
 
     import checkmate_tf
     from checkmate_tf.measure import held_bytes, reserve
-    from experiments.data import digit_batches
-    from experiments.models import WORKLOADS, compiled
+    from experiments.data import batches_of
+    from experiments.models import ALL_WORKLOADS, compiled
 
     if arguments.limit is not None:
         # As a GPU's allocator does. The process has taken a little before its first tensor.
@@ -124,18 +138,21 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.float64:
         keras.backend.set_floatx("float64")
     keras.utils.set_random_seed(0)
-    workload = WORKLOADS[arguments.model]
+    workload = ALL_WORKLOADS[arguments.model]
     side, batch = arguments.side or workload.side, arguments.batch or workload.batch
     model = compiled(workload, side)
     dtype = keras.backend.floatx()
-    batches = digit_batches(min(arguments.steps, 8), batch, side, workload.dense, dtype)
+    batches = batches_of(workload, min(arguments.steps, 8), batch, side, dtype)
     resident = held_bytes()
     start = time.perf_counter()
     if arguments.budget is None:
         step: Any = tf.function(model.train_step, jit_compile=False)
     else:
         step = checkmate_tf.rematerialize(
-            model.train_step, budget=arguments.budget, time_limit=arguments.time_limit
+            model.train_step,
+            budget=arguments.budget,
+            costs=arguments.costs,
+            time_limit=arguments.time_limit,
         )
     losses, seconds, peaks = [], [], []
     ready = 0.0

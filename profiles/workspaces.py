@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import tensorflow as tf
+
+from profiles.devices import device_name
 from profiles.measurement import NotMeasurableError, measure_workspace
 from profiles.operation import Operation
+from profiles.store import known_profile
 
 _WITHOUT = frozenset(
     "Add AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt Maximum "
@@ -15,6 +19,24 @@ _WITHOUT = frozenset(
 
 _SMALLEST = 256 * 1024
 """Bytes moved under which an operation's workspace does not matter."""
+
+
+def stored_workspaces(device: str = "CPU:0") -> dict[Operation, int]:
+    """What stored profiles know of a device's workspaces, in bytes.
+
+    Raises:
+        CheckmateError: TensorFlow does not see such a device, or a stored profile is broken.
+
+    Example:
+        >>> all(workspace >= 0 for workspace in stored_workspaces().values())
+        True
+    """
+    entries = known_profile(device_name(device), tf.__version__).entries
+    return {
+        operation: measured.workspace
+        for operation, measured in entries.items()
+        if measured.workspace is not None
+    }
 
 
 @dataclass

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import tensorflow as tf
 
 import profiles.workspaces
+from profiles import store
+from profiles.devices import device_name
 from profiles.measurement import NotMeasurableError
 from profiles.operation import Operation, TensorSize
-from profiles.workspaces import MeasuredWorkspaces
+from profiles.profile import Measurement, Profile
+from profiles.workspaces import MeasuredWorkspaces, stored_workspaces
 
 LARGE, SMALL = TensorSize("float32", (1024, 1024)), TensorSize("float32", (8,))
 
@@ -63,3 +69,18 @@ def test_on_a_device() -> None:
     assert workspaces(product) >= 0
     assert workspaces.known.keys() == {product}
     assert workspaces.unknown == []
+
+
+def test_what_profiles_hold_of_this_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, laboratory: Laboratory
+) -> None:
+    monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path))
+    monkeypatch.setattr(store, "SHIPPED", tmp_path / "none")
+    softmax = Operation("Softmax", (LARGE,), (LARGE,))
+    uncounted = Operation("Uncounted", (LARGE,), (LARGE,))
+    entries = {softmax: Measurement(1.0, 3), uncounted: Measurement(1.0, None)}
+    store.remember(Profile(device_name(), tf.__version__, entries))
+    store.remember(Profile("another", tf.__version__, {softmax: Measurement(1.0, 4)}))
+    assert stored_workspaces() == {softmax: 3}
+    assert MeasuredWorkspaces(known=stored_workspaces())(softmax) == 3
+    assert laboratory.asked == []

@@ -1,0 +1,49 @@
+"""The pure parts of `experiments.predictions`."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from experiments.predictions import as_table, draw, peak_error, read_rows, summary, write_rows
+
+KEPT = {
+    "model": "U-Net", "one_dnn": 1, "share": 0.75, "budget": 200_000_000, "peak": 150_000_000,
+    "predicted_peak": 153_000_000, "extra": 0.1, "predicted_extra": 0.04, "plain_seconds": 0.5,
+    "ready": 20.0,
+}  # fmt: skip
+OVER = {**KEPT, "one_dnn": 0, "budget": 140_000_000, "predicted_peak": 135_000_000, "extra": 0.06}
+TOO_SMALL = {"model": "VGG16", "one_dnn": 1, "share": 0.5, "budget": 100_000_000}
+
+
+def test_rows_survive_the_file(tmp_path):
+    path = tmp_path / "new" / "rows.csv"
+    assert read_rows(path) == []
+    write_rows(path, [KEPT, TOO_SMALL])
+    assert read_rows(path) == [KEPT, TOO_SMALL]
+
+
+def test_the_table_shows_what_was_not_kept():
+    console = Console(width=90, record=True)
+    console.print(as_table([KEPT, OVER, TOO_SMALL]))
+    kept, over, small = console.export_text().splitlines()[-3:]
+    assert "+2.0 %" in kept
+    assert "OVER" not in kept
+    assert "150 OVER" in over
+    assert "-10.0 %" in over
+    assert "too small" in small
+
+
+def test_the_summary_counts():
+    assert peak_error(OVER) == pytest.approx(-0.1)
+    assert summary([KEPT, OVER, TOO_SMALL]) == (
+        "3 budgets, 1 too small; the measured peak is within 1 of 2. Predicted peaks are off by "
+        "6.0 % in the median and 10.0 % at worst, extra time by 4.0 points in the median."
+    )
+    assert summary([TOO_SMALL]) == "1 budgets, none of which can be kept"
+
+
+def test_the_picture(tmp_path):
+    path = tmp_path / "rows.png"
+    draw([KEPT, OVER, TOO_SMALL], path)
+    assert path.read_bytes().startswith(b"\x89PNG")
