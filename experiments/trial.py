@@ -135,12 +135,15 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
         reserve(arguments.limit - 4 * 2**20)
     if arguments.exact:
         turn_off_fusions()
-    if arguments.float64:
-        keras.backend.set_floatx("float64")
     keras.utils.set_random_seed(0)
     workload = ALL_WORKLOADS[arguments.model]
     side, batch = arguments.side or workload.side, arguments.batch or workload.batch
     model = compiled(workload, side)
+    if arguments.float64:
+        weights = model.get_weights()  # other numbers would be drawn for 64 bits
+        keras.backend.set_floatx("float64")
+        model = compiled(workload, side)
+        model.set_weights(weights)
     dtype = keras.backend.floatx()
     batches = batches_of(workload, min(arguments.steps, 8), batch, side, dtype)
     resident = held_bytes()

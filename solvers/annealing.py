@@ -5,7 +5,9 @@ repeats are free to come and go. Moves: compute a value again just before a use 
 repeat; shift a computation between what it reads and what reads it; drag a first computation
 together with all that would have to follow, or to precede, it. The objective is
 cost + price × excess; the price of excess rises while the tape is over budget and falls while it
-is under. Method: Kirkpatrick et al. (1983); for this problem, "FastSA" (see the README).
+is under. Where it has risen so high that nothing moves any more, it starts again from low down,
+which loosens what is stuck and keeps the rest. Method: Kirkpatrick et al. (1983); for this
+problem, "FastSA" (see the README).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import math
 
 from solvers.tape import (
+    BLOCK_BITS,
     COMPUTATIONS,
     DRAGGED,
     EXCESS,
@@ -22,6 +25,7 @@ from solvers.tape import (
     compiled,
     insert,
     keep_best,
+    last_reader,
     latest_before,
     random_below,
     random_unit,
@@ -29,8 +33,11 @@ from solvers.tape import (
     undo,
 )
 
+BLIND = 8  # one repeat in so many is tried also where it frees nothing that is over budget
 REACH = 96  # how far a move looks for an empty slot
 PRICE_STEPS = 64  # moves between two changes of the price
+PRICE_CHANGE = 1.05
+PRICE_RANGE = 2e5  # highest price ÷ the one from which it starts again
 
 
 @compiled
@@ -110,6 +117,15 @@ def may_repeat(tape: Tape, node: int) -> bool:
 
 
 @compiled
+def is_over(tape: Tape, first: int, last: int) -> bool:
+    """Whether the blocks around the slots first…last have one that is over budget."""
+    for block in range(first >> BLOCK_BITS, (last >> BLOCK_BITS) + 1):
+        if tape.high[block] > 0:
+            return True
+    return False
+
+
+@compiled
 def add_repeat(tape: Tape) -> bool:
     """Compute again, just before a use of it, a value and maybe some of its inputs."""
     if 5 * tape.totals[COMPUTATIONS] > 4 * len(tape.occupant):
@@ -122,8 +138,15 @@ def add_repeat(tape: Tape) -> bool:
     link = tape.reads.start[user] + random_below(tape, links)
     if not tape.reads.always[link] and first_slot(tape, user) != use:
         return False
+    read = tape.reads.node[link]
+    if not may_repeat(tape, read):
+        return False
+    if random_below(tape, BLIND) > 0:
+        made = tape.slot[read, latest_before(tape, read, use)]
+        if not is_over(tape, last_reader(tape, read, made, use) + 1, use - 1):
+            return False
     pending = tape.moved
-    pending[0, 0], pending[0, 1] = tape.reads.node[link], use
+    pending[0, 0], pending[0, 1] = read, use
     count = 1
     any_added = False
     while count > 0:
@@ -383,6 +406,8 @@ def anneal(
                 best = tape.total_cost[0]
                 length = keep_best(tape)
         if number % PRICE_STEPS == PRICE_STEPS - 1:
-            price = price / 1.05 if 4 * under > PRICE_STEPS else min(price * 1.05, highest_price)
+            price = price / PRICE_CHANGE if 4 * under > PRICE_STEPS else price * PRICE_CHANGE
+            if price > highest_price:
+                price = highest_price / PRICE_RANGE
             under = 0
     return price, length

@@ -23,7 +23,7 @@ from solvers.sequence import greedy_order
 from solvers.simulate import simulate
 from solvers.solution import Order, Problem, Solution, answer
 from solvers.tape import lay
-from solvers.tape_layout import build_tape
+from solvers.tape_layout import MOST_OF_ALL, build_tape, memory_unit
 
 HOT, WARM, COLD = 0.6, 0.1, 0.006  # temperatures, in mean costs of a node
 CLOSE = 1e-3  # relative gap to a bound at which searching on is hopeless
@@ -61,7 +61,8 @@ class Chain:
         self.tape = build_tape(graph, order, seed)
         positive = graph.costs[graph.costs > 0]
         self.unit = float(positive.mean()) if len(positive) else 1.0
-        self.memory_unit = max(1.0, float(graph.memories.mean()))
+        self.bytes_per_unit = memory_unit(graph)
+        self.mean_memory = max(1.0, float(self.tape.memory.mean()))
         self.price = 0.0
 
     def fits(self, schedule: Schedule) -> bool:
@@ -73,12 +74,13 @@ class Chain:
     def start(self, schedule: Schedule, budget: int) -> None:
         """Begin from `schedule`, whatever its peak; `budget` is without `fixed_bytes`."""
         assert self.fits(schedule)
-        lay(self.tape, np.array(schedule.steps, dtype=np.int64), budget)
-        self.price = 0.02 * self.unit / self.memory_unit
+        budget_units = min(budget // self.bytes_per_unit, MOST_OF_ALL)
+        lay(self.tape, np.array(schedule.steps, dtype=np.int64), budget_units)
+        self.price = 0.02 * self.unit / self.mean_memory
 
     def run(self, moves: int, hot: float, cold: float, limit: float) -> Schedule | None:
         """Anneal from `hot` to `cold`; the best schedule under budget that costs below `limit`."""
-        highest_price = 1e4 * self.unit / self.memory_unit
+        highest_price = 1e4 * self.unit / self.mean_memory
         self.price, length = anneal(
             self.tape,
             moves,

@@ -5,8 +5,9 @@ ascending list of its slots. A value lives from its slot to the last slot that r
 is computed again, so one insertion or removal changes a few lifetimes, each a range of slots.
 The profile `memory − budget` is kept in blocks of slots with a lazy addend and the extremes of
 each block, so that a range costs time in proportion to its blocks and the total excess
-Σ max(0, memory − budget) is always known. An empty slot carries what lives across it: never more
-than the slot before, so the excess is zero exactly if the schedule is under budget.
+Σ max(0, memory − budget) is always known. Both parts may overflow 32 bits, their sum does not. An
+empty slot carries what lives across it: never more than the slot before, so the excess is zero
+exactly if the schedule is under budget.
 
 All functions here are compiled. numba renews its cache when the file of the *called* function
 changes, not when a file that it uses does: after a change here, touch `annealing.py` too.
@@ -18,13 +19,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from numba import int32, njit
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
+SmallIntegers = NDArray[np.int32]
 
 BLOCK_BITS = 6
 BLOCK = 1 << BLOCK_BITS
+LARGEST = 2**31 - 1
 
 # Places in `Tape.totals`.
 EXCESS, COMPUTATIONS, REPEATED, JOURNAL, RANDOM = 0, 1, 2, 3, 4
@@ -61,13 +64,14 @@ class Tape(NamedTuple):
     """A schedule in slots; see the module. Slots without a computation hold −1.
 
     Attributes:
-        cost, memory, workspace, recomputable: of every node.
+        cost, memory, workspace, recomputable: of every node; sizes in units, see `tape_layout`.
         reads, users: who reads whom.
         before, behind: whose first computations must come before, or after, a node's own.
         expired_by, expires: before whose first computation all of a node's must come, and back.
         occupant: the node in every slot.
         times, slot, end: how often a node is computed, in which slots, and each value's last slot.
-        profile, addend, high, low: memory − budget of every slot, in blocks.
+        profile, addend, high, low: memory − budget of every slot, shape (blocks, BLOCK), less
+            what is added to a whole block, and the extremes of each block, that added.
         repeated, place: nodes that are computed more than once, and where they stand there.
         mark: of every node, the slot that a move has marked, or −1.
         pending, moved: room for a move's list of (node, slot), shape (2 DRAGGED, 2).
@@ -91,10 +95,10 @@ class Tape(NamedTuple):
     times: Integers
     slot: Integers
     end: Integers
-    profile: Integers
-    addend: Integers
-    high: Integers
-    low: Integers
+    profile: SmallIntegers
+    addend: SmallIntegers
+    high: SmallIntegers
+    low: SmallIntegers
     repeated: Integers
     place: Integers
     mark: Integers
@@ -107,48 +111,43 @@ class Tape(NamedTuple):
 
 
 @compiled
-def positive(value: int) -> int:
-    """max(0, value) without a type promotion."""
-    return value if value > 0 else 0
-
-
-@compiled
 def add_in_block(tape: Tape, block: int, first: int, last: int, change: int) -> None:
-    """Add `change` to the slots first…last, all within `block`."""
+    """Add `change` to the places first…last of `block`.
+
+    All of it in one pass over all places, in 32 bits and without branches, because that is what
+    compilers turn into vector instructions.
+    """
+    small_change = int32(change)
     addend = tape.addend[block]
-    gained = 0
-    if tape.high[block] <= 0 and tape.high[block] + change <= 0:
-        for slot in range(first, last + 1):
-            tape.profile[slot] += change
-    else:
-        for slot in range(first, last + 1):
-            old = tape.profile[slot] + addend
-            gained += positive(old + change) - positive(old)
-            tape.profile[slot] += change
-    start = block << BLOCK_BITS
-    high = tape.profile[start]
-    low = high
-    for slot in range(start + 1, start + BLOCK):
-        high = max(high, tape.profile[slot])
-        low = min(low, tape.profile[slot])
-    tape.high[block] = high + addend
-    tape.low[block] = low + addend
+    gained = int32(0)
+    high = int32(-LARGEST)
+    low = int32(LARGEST)
+    for place in range(BLOCK):
+        old = int32(tape.profile[block, place] + addend)
+        new = int32(old + (small_change if first <= place <= last else int32(0)))
+        tape.profile[block, place] = new - addend
+        gained = int32(gained + max(new, int32(0)) - max(old, int32(0)))
+        high = max(high, new)
+        low = min(low, new)
+    tape.high[block] = high
+    tape.low[block] = low
     tape.totals[EXCESS] += gained
 
 
 @compiled
 def add_to_block(tape: Tape, block: int, change: int) -> None:
-    """Add `change` to all slots of `block`."""
+    """Add `change` to all places of `block`."""
     high, low = tape.high[block], tape.low[block]
     if low >= 0 and low + change >= 0:
         tape.totals[EXCESS] += change * BLOCK
     elif high > 0 or high + change > 0:
-        start = block << BLOCK_BITS
-        addend = tape.addend[block]
-        gained = 0
-        for slot in range(start, start + BLOCK):
-            old = tape.profile[slot] + addend
-            gained += positive(old + change) - positive(old)
+        before = tape.addend[block]
+        after = int32(before + change)
+        gained = int32(0)
+        for place in range(BLOCK):
+            old = int32(tape.profile[block, place] + before)
+            new = int32(tape.profile[block, place] + after)
+            gained = int32(gained + max(new, int32(0)) - max(old, int32(0)))
         tape.totals[EXCESS] += gained
     tape.addend[block] += change
     tape.high[block] = high + change
@@ -161,13 +160,14 @@ def add_memory(tape: Tape, first: int, last: int, change: int) -> None:
     if last < first:
         return
     first_block, last_block = first >> BLOCK_BITS, last >> BLOCK_BITS
+    first, last = first & (BLOCK - 1), last & (BLOCK - 1)
     if first_block == last_block:
         add_in_block(tape, first_block, first, last, change)
         return
-    add_in_block(tape, first_block, first, ((first_block + 1) << BLOCK_BITS) - 1, change)
+    add_in_block(tape, first_block, first, BLOCK - 1, change)
     for block in range(first_block + 1, last_block):
         add_to_block(tape, block, change)
-    add_in_block(tape, last_block, last_block << BLOCK_BITS, last, change)
+    add_in_block(tape, last_block, 0, last, change)
 
 
 @compiled

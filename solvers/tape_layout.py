@@ -13,6 +13,7 @@ from solvers.solution import Order
 from solvers.tape import BLOCK, DRAGGED, RANDOM, TOTALS, Integers, Links, Tape
 
 JOURNAL_LENGTH = 4096
+MOST_OF_ONE, MOST_OF_ALL = 2**24, 2**30  # units of memory
 SLOTS_PER_NODE = 4
 ROOMY, ROOMY_SLOTS = 1000, 8  # nodes up to which there is room for more repeats, and how much
 
@@ -30,12 +31,13 @@ def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
     before = [sorted(each) for each in predecessors(graph)]
     if order == "fixed":
         before = [[i - 1] if i else [] for i in range(n)]
+    unit = memory_unit(graph)
     expired_by = [list(node.expired_by) for node in graph.nodes]
     reads = links(graph.reads, always)
     return Tape(
         cost=graph.costs,
-        memory=graph.memories,
-        workspace=graph.workspaces,
+        memory=-(-graph.memories // unit),
+        workspace=-(-graph.workspaces // unit),
         recomputable=np.array([node.recomputable for node in graph.nodes], dtype=np.bool_),
         reads=reads,
         users=reverse(reads),
@@ -47,10 +49,10 @@ def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
         times=np.zeros(n, dtype=np.int64),
         slot=np.zeros((n, copies), dtype=np.int64),
         end=np.zeros((n, copies), dtype=np.int64),
-        profile=np.zeros(slots, dtype=np.int64),
-        addend=np.zeros(slots // BLOCK, dtype=np.int64),
-        high=np.zeros(slots // BLOCK, dtype=np.int64),
-        low=np.zeros(slots // BLOCK, dtype=np.int64),
+        profile=np.zeros((slots // BLOCK, BLOCK), dtype=np.int32),
+        addend=np.zeros(slots // BLOCK, dtype=np.int32),
+        high=np.zeros(slots // BLOCK, dtype=np.int32),
+        low=np.zeros(slots // BLOCK, dtype=np.int32),
         repeated=np.zeros(n, dtype=np.int64),
         place=np.zeros(n, dtype=np.int64),
         mark=np.full(n, -1, dtype=np.int64),
@@ -61,6 +63,19 @@ def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
         total_cost=np.zeros(1),
         totals=first_totals(seed),
     )
+
+
+def memory_unit(graph: ComputationGraph) -> int:
+    """Bytes per unit of memory on a tape: sizes are rounded up to units, most often exactly.
+
+    A block of the profile is summed in 32 bits, so no value may have more than 2**24 units, nor all
+    together more than 2**30.
+    """
+    sizes = np.concatenate([graph.memories, graph.workspaces])
+    largest, total = int(sizes.max()), int(sizes.sum())
+    needed = max(1, -(-largest // MOST_OF_ONE), -(-total // MOST_OF_ALL))
+    common = max(1, int(np.gcd.reduce(sizes)))
+    return common * -(-needed // common)
 
 
 def first_totals(seed: int) -> Integers:

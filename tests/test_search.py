@@ -3,10 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers import Schedule, Status, simulate, solve
+from solvers import ComputationGraph, Node, Schedule, Status, simulate, solve
 from solvers.layer_graphs import unit_chain
 from solvers.search import COLD, HOT, Chain, compile_kernels, least_memory_found
-from solvers.tape import BLOCK, COMPUTATIONS, EXCESS, keep_best
+from solvers.tape import COMPUTATIONS, EXCESS, keep_best
+from solvers.tape_layout import memory_unit
 from tests.brute_force import budgets, cheapest, random_graph
 from tests.test_moments import check_against_truth
 
@@ -26,11 +27,47 @@ def test_what_is_on_the_tape_is_what_the_simulator_says(order: str) -> None:
             length = keep_best(tape)
             simulation = simulate(graph, Schedule(tape.best[:length]))
             used = np.flatnonzero(tape.occupant >= 0)
-            profile = tape.profile + np.repeat(tape.addend, BLOCK) + budget
+            assert chain.bytes_per_unit == 1
+            profile = (tape.profile + tape.addend[:, None] + budget).ravel()
             assert (profile[used] + graph.fixed_bytes == simulation.timeline).all()
             assert tape.total_cost[0] == pytest.approx(simulation.cost)
             assert tape.totals[COMPUTATIONS] == length
             assert (tape.totals[EXCESS] == 0) == (simulation.peak <= budget + graph.fixed_bytes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "unit"),
+    [
+        ((3, 5), 1),
+        ((6, 10), 2),
+        ((2**30, 2**31), 2**30),  # a common divisor loses nothing
+        ((2**30 + 1, 2**30), 65),
+    ],
+)
+def test_a_unit_of_memory_is_no_larger_than_it_must_be(sizes: tuple[int, int], unit: int) -> None:
+    nodes = tuple(Node(str(i), 1.0, size) for i, size in enumerate(sizes))
+    assert memory_unit(ComputationGraph(nodes)) == unit
+
+
+def test_sizes_that_are_rounded_never_hide_an_excess() -> None:
+    """Bytes far beyond 32 bits, odd so that nothing divides them all."""
+    under = 0
+    for seed in range(60):
+        small = random_graph(seed, most_nodes=10)
+        nodes = [
+            replace(node, memory=2**33 * node.memory + 2 * i + 1)
+            for i, node in enumerate(small.nodes)
+        ]
+        graph = replace(small, nodes=tuple(nodes))
+        assert memory_unit(graph) > 1
+        budget = int(0.9 * (graph.input_order_peak - graph.fixed_bytes))
+        chain = Chain(graph, "free", seed)
+        chain.start(Schedule(range(len(graph))), budget)
+        found = chain.run(2000, HOT, COLD, float("inf"))
+        if found is not None:
+            under += 1
+            assert simulate(graph, found).peak <= budget + graph.fixed_bytes
+    assert under >= 5
 
 
 @pytest.mark.parametrize("order", ["fixed", "free"])
