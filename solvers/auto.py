@@ -14,7 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, cast
 
 from solvers.backends import Backend, backend
@@ -97,7 +97,7 @@ class Portfolio:
                     self._wait(0.02)
                 elif self.idle_rounds < self._patience():
                     self._search()
-                elif self.running is not None:
+                elif self.running is not None or self.bounding is not None:
                     self._wait(0.1)
                 else:
                     break
@@ -177,10 +177,11 @@ class Portfolio:
             )
 
     def _wait(self, seconds: float) -> None:
-        assert self.running is not None
-        until = time.monotonic() + seconds
-        while not self.running.done() and time.monotonic() < until:
-            time.sleep(0.005)
+        """Until the pass or the bound that is being worked on is there, or `seconds` are over."""
+        working: list[Future[Any]] = [
+            each for each in (self.running, self.bounding) if each is not None
+        ]
+        wait(working, seconds, FIRST_COMPLETED)
 
     def _absorb(self) -> None:
         """Take over what a finished pass, or the bound for every order, has learned."""
