@@ -15,7 +15,7 @@ from checkmate_tf.cli_progress import solver_progress
 from checkmate_tf.extraction import Extraction
 from checkmate_tf.forecast import Forecast, forecast
 from checkmate_tf.plan import Plan
-from checkmate_tf.rehearsal import Rehearsal
+from checkmate_tf.rehearsal import Rehearsal, RehearsalError
 from solvers import BudgetError, Solution, Status, format_bytes, solve
 from solvers.least_memory import find_least_memory
 from solvers.solution import Order
@@ -158,7 +158,13 @@ class PlanSearch:
     def _rehearsed(self, candidate: _Candidate) -> _Candidate:
         if self._rehearsal is None:
             return candidate
-        peaks = self._rehearsal.peaks(candidate.plan.schedule)
+        try:
+            peaks = self._rehearsal.peaks(candidate.plan.schedule)
+        except RehearsalError as error:
+            self._rehearsal = None
+            note = f"not rehearsed, for the step refuses made-up inputs: {error}"
+            self._situation = replace(self._situation, notes=(*self._situation.notes, note))
+            return replace(candidate, plan=replace(candidate.plan, notes=self._situation.notes))
         if peaks is None:
             return replace(candidate, exhausted=True)
         self._offset = max(0, int(median(peaks)) - candidate.forecast.typical)

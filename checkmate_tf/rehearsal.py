@@ -21,6 +21,13 @@ from checkmate_tf.rewriting import as_function
 from solvers import Schedule
 
 _VARIABLE_WRITES = ("Assign", "Resource")
+_RANDOM = frozenset(
+    "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 RandomShuffle "
+    "RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal".split()
+)
+"""They draw from a generator in their kernel, and every function has kernels of its own."""
+
+_WITHOUT_TRACE = _RANDOM | {"Assert"}
 _RUNS = 8
 """It takes a few steps until the free pieces of memory lie in the disorder that then stays."""
 
@@ -28,7 +35,9 @@ _RUNS = 8
 def can_rehearse(extracted: Extraction) -> bool:
     """Whether running the step leaves no trace but in variables, and its peak can be seen."""
     changes_more = any(
-        is_stateful(op) and not op.type.startswith(_VARIABLE_WRITES)
+        is_stateful(op)
+        and not op.type.startswith(_VARIABLE_WRITES)
+        and op.type not in _WITHOUT_TRACE
         for op in extracted.program.operations
     )
     eager = all(
@@ -40,6 +49,10 @@ def can_rehearse(extracted: Extraction) -> bool:
     )
 
 
+class RehearsalError(Exception):
+    """The step can't run on made-up inputs; it may check its inputs."""
+
+
 class Rehearsal:
     """Runs plans of one step for trial."""
 
@@ -48,13 +61,22 @@ class Rehearsal:
         self._latest: tuple[Schedule, Callable[..., Any]] | None = None
 
     def function(self, schedule: Schedule) -> Callable[..., Any] | None:
-        """What ran in the latest rehearsal, on flat arguments, if it was of `schedule`."""
+        """What ran in the latest rehearsal, on flat arguments, if it was of `schedule`.
+
+        None also where its kernels have drawn random numbers, which training would miss.
+        """
+        if any(op.type in _RANDOM for op in self._extracted.program.operations):
+            return None
         if self._latest is None or self._latest[0] != schedule:
             return None
         return self._latest[1]
 
     def peaks(self, schedule: Schedule) -> list[int] | None:
-        """Bytes that the device held at most in each of a few steps; None if they were too many."""
+        """Bytes that the device held at most in each of a few steps; None if they were too many.
+
+        Raises:
+            RehearsalError: the step refused its made-up inputs.
+        """
         self._latest = None  # an earlier plan's graph need not stay
         function = as_function(self._extracted, schedule)
         placeholders = argument_placeholders(self._extracted.program.concrete)
@@ -67,6 +89,8 @@ class Rehearsal:
                 peaks.append(measure_peak(function, *arguments, device=default_device()))
         except tf.errors.ResourceExhaustedError:
             return None
+        except tf.errors.OpError as error:
+            raise RehearsalError(error.message.splitlines()[0]) from error
         finally:
             _put_back(handles, values)
         self._latest = schedule, function

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
+import checkmate_tf
 from checkmate_tf.extraction import extract_step
+from checkmate_tf.measure import held_bytes
 from checkmate_tf.rehearsal import Rehearsal, can_rehearse
 from solvers import Schedule
 from tests.steps import random_batch, small_cnn, snapshot
@@ -25,6 +28,58 @@ def test_variables_are_put_back_to_the_last_bit():
         assert np.array_equal(old, new)
     assert rehearsal.function(schedule) is not None
     assert rehearsal.function(Schedule([*schedule.steps, 0])) is None
+
+
+def noisy_step(weights):
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            for number in range(6):
+                noise = tf.random.normal(tf.shape(x), seed=number)
+                x = tf.tanh((x + 0.1 * noise) @ weights)
+            loss = tf.reduce_sum(x)
+        return loss, tape.gradient(loss, weights)
+
+    return step
+
+
+def test_random_numbers_are_not_used_up():
+    """Operations that draw from their kernel's generator give what they give the plain step."""
+    x = tf.ones((512, 128))
+    weights = tf.Variable(tf.random.stateless_normal((128, 128), (1, 2)) / 11)
+    tf.random.set_seed(7)
+    plain = noisy_step(weights)
+    expected = [plain(x)[0].numpy() for _ in range(3)]
+    tf.random.set_seed(7)
+    step = checkmate_tf.rematerialize(noisy_step(weights), budget=0.8, time_limit=4)
+    losses = [step(x)[0].numpy() for _ in range(3)]
+    if held_bytes() is not None:
+        assert step.plan.measured_peak is not None
+    assert len(set(expected)) == 3
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+def test_a_step_that_refuses_made_up_inputs_is_planned_by_the_forecast():
+    @tf.function
+    def step(x, positive):
+        tf.debugging.Assert(tf.reduce_all(positive > 0), ["only positive ones"])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(6):
+                y = tf.tanh(y @ tf.ones((128, 128)))
+            loss = tf.reduce_sum(y)
+        return loss, tape.gradient(loss, x)
+
+    labels = tf.ones((8,), tf.int32)
+    rematerialized = checkmate_tf.rematerialize(step, budget=0.9, time_limit=4)
+    loss, _ = rematerialized(tf.ones((512, 128)), labels)
+    assert np.isfinite(loss.numpy())
+    assert rematerialized.plan.measured_peak is None
+    if held_bytes() is not None:
+        assert any("made-up inputs" in note for note in rematerialized.plan.notes)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        rematerialized(tf.ones((512, 128)), 0 * labels)
 
 
 def test_a_step_that_prints_is_not_rehearsed():
