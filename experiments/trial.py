@@ -142,6 +142,7 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.float64:
         weights = model.get_weights()  # other numbers would be drawn for 64 bits
         keras.backend.set_floatx("float64")
+        keras.config.set_dtype_policy("float64")  # the first model has settled on another one
         model = compiled(workload, side)
         model.set_weights(weights)
     dtype = keras.backend.floatx()
