@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from checkmate_tf.buffers import donor
 from checkmate_tf.extraction import Extraction
-from checkmate_tf.operations import OVERWRITES
+from checkmate_tf.operations import COPIES_ITS_INPUTS, OVERWRITES
 from checkmate_tf.program import Program, Tensor
 from solvers import Schedule
 
@@ -19,12 +19,14 @@ class Run:
 
     Attributes:
         allocated: (buffer, bytes) of its outputs that take new memory.
-        workspace: bytes that it needs only while it runs.
+        copied: bytes of the copies of its inputs that it makes before it allocates its outputs.
+        workspace: bytes that it needs afterwards, only while it runs.
         assigned: (variable, buffer) if the variable takes over the buffer, and frees its own.
         freed: buffers that nobody reads afterwards.
     """
 
     allocated: tuple[tuple[int, int], ...]
+    copied: tuple[int, ...]
     workspace: int
     assigned: tuple[str, int] | None
     freed: tuple[int, ...]
@@ -107,8 +109,21 @@ class _Executor:
                 dying.pop(self.tensor[instance])
                 assigned = variable, buffer_of.pop(instance)
             freed = tuple(buffer_of.pop(i) for i in dying.values())
-            runs.append(Run(tuple(allocated), self.workspaces[number], assigned, freed))
+            copied, workspace = self._workspace(number)
+            runs.append(Run(tuple(allocated), copied, workspace, assigned, freed))
         return Execution(tuple(runs), tuple(buffer_of[i] for i in self.returned))
+
+    def _workspace(self, number: int) -> tuple[tuple[int, ...], int]:
+        """Bytes of the copies of inputs that it makes first, and those that it needs later."""
+        left = self.workspaces[number]
+        if self.program.operations[number].type not in COPIES_ITS_INPUTS:
+            return (), left
+        copied = []
+        for tensor in self.program.reads[number]:
+            if tensor.bytes <= left:
+                copied.append(tensor.bytes)
+                left -= tensor.bytes
+        return tuple(copied), left
 
     def _assigned(
         self, number: int, place: int, dying: dict[Tensor, int]

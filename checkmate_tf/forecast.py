@@ -92,10 +92,13 @@ class _Simulation:
         allocator = self.allocator
         address: dict[int, int] = {}
         for run in execution.runs:
+            copies = [allocator.allocate(size) for size in run.copied]
             for buffer, size in run.allocated:
                 address[buffer] = allocator.allocate(size)
             if run.workspace:
                 allocator.release(allocator.allocate(run.workspace))
+            for copy in copies:
+                allocator.release(copy)
             if run.assigned is not None:
                 variable, buffer = run.assigned
                 handle = self.handle.get(variable)

@@ -27,6 +27,9 @@ READ_ONLY = READS | frozenset(
 OVERWRITES = frozenset(["AssignVariableOp"])
 """The variable takes over the buffer of the value, and its old buffer is freed."""
 
+COPIES_ITS_INPUTS = frozenset(["Einsum"])
+"""Their kernels transpose their inputs, where they must, before they allocate the output."""
+
 _UNARY = (
     "Abs Neg Exp Expm1 Log Log1p Sqrt Rsqrt Square Inv Reciprocal Sign Sin Cos Tan Tanh Sigmoid "
     "Erf Erfc Ceil Floor Round Rint LogicalNot Relu Relu6 Elu Selu LeakyRelu Softplus Softsign "

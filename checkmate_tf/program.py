@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.constants import folded_constants
 from checkmate_tf.inputs import captures
 from checkmate_tf.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful
 from checkmate_tf.sizes import sized_operations, tensor_bytes, topological, variable_bytes
@@ -47,6 +48,8 @@ class Program:
             nothing of theirs.
         expires: per operation, those that overwrite a variable that it reads.
         outputs: the working outputs that the function returns.
+        constants: operations that TensorFlow makes constants of: by name, the first that is
+            equal, which stands for all.
         fixed_bytes: bytes of variables, inputs and constants.
         guessed: operations whose output sizes depend on data and were guessed.
     """
@@ -58,6 +61,7 @@ class Program:
     order: tuple[frozenset[int], ...]
     expires: tuple[frozenset[int], ...]
     outputs: frozenset[Tensor]
+    constants: dict[str, str]
     fixed_bytes: int
     guessed: tuple[Any, ...]
 
@@ -105,10 +109,16 @@ def resolve(concrete: Any, batch_size: int | None = None) -> Program:
     """
     sized = sized_operations(concrete, batch_size)
     needed = _needed(concrete)
-    snapshots = _Snapshots(needed)
-    working = [op for op in needed if op.type not in SOURCES | VIEWS or op.name in snapshots.names]
-    number = {op.name: position for position, op in enumerate(working)}
     sizes = _Sizes(sized)
+    snapshots = _Snapshots(needed)
+    constants = folded_constants(needed, sizes.of)
+    working = [
+        op
+        for op in needed
+        if (op.type not in SOURCES | VIEWS and op.name not in constants)
+        or op.name in snapshots.names
+    ]
+    number = {op.name: position for position, op in enumerate(working)}
     under = _Underlying(number, sizes)
     reads = tuple(
         frozenset(tensor for each in op.inputs for tensor in under.working(each)) for op in working
@@ -122,7 +132,8 @@ def resolve(concrete: Any, batch_size: int | None = None) -> Program:
         order=tuple(frozenset(order[i] | under.controls(op)) - {i} for i, op in enumerate(working)),
         expires=tuple(frozenset(expires[i]) for i in range(len(working))),
         outputs=frozenset(t for each in concrete.outputs for t in under.working(each)),
-        fixed_bytes=_fixed_bytes(concrete, needed, sizes),
+        constants=constants,
+        fixed_bytes=_fixed_bytes(concrete, needed, constants, sizes),
         guessed=tuple(sizes.guessed.values()),
     )
 
@@ -240,9 +251,7 @@ def _accesses(needed: list[Any]) -> dict[str, list[Any]]:
 
 
 def _resource_name(tensor: Any) -> str:
-    while tensor.op.type in VIEWS:
-        tensor = tensor.op.inputs[tensor.value_index if tensor.op.type == "IdentityN" else 0]
-    return str(tensor.name)
+    return str(_under_views(tensor).name)
 
 
 def _next_write(accesses: list[Any], place: int) -> Any | None:
@@ -281,9 +290,23 @@ def _hazards(
     return order, expires
 
 
-def _fixed_bytes(concrete: Any, needed: list[Any], sizes: _Sizes) -> int:
+def _fixed_bytes(concrete: Any, needed: list[Any], constants: dict[str, str], sizes: _Sizes) -> int:
     """Bytes of variables, inputs and constants, each counted once."""
     variables = {id(handle): variable_bytes(inner) for inner, handle in captures(concrete)}
     inputs = sum(sizes.of(each) for each in concrete.inputs)
-    constants = sum(sizes.of(op.outputs[0]) for op in needed if op.type == "Const")
-    return sum(variables.values()) + inputs + constants
+    given = sum(sizes.of(op.outputs[0]) for op in needed if op.type == "Const")
+    working = [op for op in needed if op.name not in constants and op.type not in VIEWS]
+    read = [each for op in working for each in op.inputs]
+    looked_at = [_under_views(each) for each in (*read, *concrete.outputs)]
+    folded = {
+        (constants[each.op.name], each.value_index): sizes.of(each)
+        for each in looked_at
+        if each.op.name in constants
+    }
+    return sum(variables.values()) + inputs + given + sum(folded.values())
+
+
+def _under_views(tensor: Any) -> Any:
+    while tensor.op.type in VIEWS:
+        tensor = tensor.op.inputs[tensor.value_index if tensor.op.type == "IdentityN" else 0]
+    return tensor

@@ -135,6 +135,10 @@ class _Replay:
         provided = self.emitter.provided(tensor)
         if provided is not None:
             return provided
+        if operation.name in self.program.constants:
+            first = self.program.constants[operation.name]
+            equal = self.program.concrete.graph.get_operation_by_name(first)
+            return self.emitter.source_tensor(equal.outputs[tensor.value_index], self._instance)
         if operation.type in SOURCES:
             return self.emitter.source_tensor(tensor, self._instance)
         assert operation.type in VIEWS, f"nothing stands for {tensor}"
