@@ -8,6 +8,7 @@ is within the budget is rehearsed, and what the device really held has the last 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -25,6 +26,12 @@ _FIRST_SHARE = 0.88
 
 _TIMES = (0.1, 0.25, 0.1, 0.1, 0.1)
 """Shares of the time limit, one per plan. The first only shows how much the allocator wastes."""
+
+_VARIANTS = 6
+"""Plans as lean as the leanest that are tried if none keeps the budget."""
+
+_VARIANT_SHARE = 0.05
+"""Of the time limit, for each of them."""
 
 _NEAR_ENOUGH = 0.97
 """A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
@@ -88,6 +95,7 @@ class PlanSearch:
         situation = self._situation
         allowed = situation.budget - situation.resident
         activations = _FIRST_SHARE * allowed
+        leanest = activations
         seen: list[_Candidate] = []
         for number, share in enumerate(_TIMES):
             candidate = self._candidate(activations, share * self._time_limit)
@@ -104,10 +112,18 @@ class PlanSearch:
                 used = self._expected(candidate) - situation.resident
                 if candidate.exhausted:
                     used = max(used, int(1.1 * allowed))
+            leanest = activations
             activations *= 0.99 * allowed / max(1, used)
         if not seen:
             raise self._too_small()
-        return self._best_effort(seen)
+        return self._best_effort([*seen, *self._variants(leanest)])
+
+    def _variants(self, activations: float) -> Iterator[_Candidate]:
+        """More plans within `activations`; of equally lean ones some fit the allocator better."""
+        for seed in range(1, _VARIANTS + 1):
+            candidate = self._candidate(activations, _VARIANT_SHARE * self._time_limit, seed)
+            if candidate is not None:
+                yield candidate
 
     def leanest(self) -> Plan:
         """The plan of the least memory; its budget is what the allocator needs for it."""
@@ -123,7 +139,9 @@ class PlanSearch:
     def _keeps(self, candidate: _Candidate) -> bool:
         return not candidate.exhausted and self._expected(candidate) <= self._situation.budget
 
-    def _candidate(self, activations: float | None, time_limit: float) -> _Candidate | None:
+    def _candidate(
+        self, activations: float | None, time_limit: float, seed: int = 0
+    ) -> _Candidate | None:
         """A plan whose activations take so many bytes by the memory model, if one is found.
 
         None stands for the least that is found.
@@ -136,6 +154,7 @@ class PlanSearch:
                 self._solver,
                 time_limit,
                 order=self._order,
+                seed=seed,
                 on_progress=show,
             )
         if solution.schedule is None:
