@@ -98,10 +98,27 @@ class Rehearsal:
 
 
 def _put_back(handles: list[tuple[Any, tf.DType]], values: list[Any]) -> None:
-    for (handle, _), value in zip(handles, values, strict=True):
-        # A copy, because a constant may lie in numpy's memory, where no allocator counts it.
-        copied = tf.raw_ops.DeepCopy(x=tf.constant(value))
-        tf.raw_ops.AssignVariableOp(resource=handle, value=copied)
+    for (handle, dtype), value in zip(handles, values, strict=True):
+        if not _put_back_in_place(handle, dtype, value):
+            # A copy, because a constant may lie in numpy's memory, where no allocator counts it.
+            copied = tf.raw_ops.DeepCopy(x=tf.constant(value))
+            tf.raw_ops.AssignVariableOp(resource=handle, value=copied)
+
+
+def _put_back_in_place(handle: Any, dtype: tf.DType, value: Any) -> bool:
+    """Whether the variable has its value again, to the last bit, in the buffer that it has.
+
+    An assignment gives it another one. Where the old one was there is a gap then, and the first
+    steps of training need more memory than the rehearsal did. Taking away what is there and
+    adding what was is exact, but for NaN, infinity and the sign of zero.
+    """
+    if not (dtype.is_floating or dtype.is_integer):
+        return False
+    there = tf.raw_ops.DeepCopy(x=tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype))
+    tf.raw_ops.AssignSubVariableOp(resource=handle, value=there)
+    del there
+    tf.raw_ops.AssignAddVariableOp(resource=handle, value=tf.constant(value))
+    return bool(np.asarray(_read(handle, dtype)).tobytes() == value.tobytes())
 
 
 def _made_up(extracted: Extraction, placeholder: Any) -> Any:

@@ -30,6 +30,33 @@ def test_variables_are_put_back_to_the_last_bit():
     assert rehearsal.function(Schedule([*schedule.steps, 0])) is None
 
 
+def test_every_bit_is_put_back():
+    """Also where arithmetic can't: minus zero, infinity, NaN; and in types of all kinds."""
+    values = [
+        np.array([1.5, -2.25e-30, 3e30, 0.1], np.float32),
+        np.array([-0.0, 1.0], np.float32),
+        np.array([np.inf, np.nan, -np.inf], np.float32),
+        np.array([2**62 + 1, -3], np.int64),
+        np.array([True, False]),
+        np.array(0.3, np.float64),
+    ]
+    variables = [tf.Variable(each) for each in values]
+
+    @tf.function(input_signature=[tf.TensorSpec((64, 64))])
+    def step(x):
+        for each in variables:
+            if each.dtype == tf.bool:
+                each.assign(tf.logical_not(each))
+            else:
+                each.assign_add(tf.ones_like(each))
+        return tf.reduce_sum(tf.exp(x))
+
+    extracted = extract_step(step.get_concrete_function())
+    Rehearsal(extracted).peaks(Schedule(range(len(extracted.graph))))
+    for variable, value in zip(variables, values, strict=True):
+        assert variable.numpy().tobytes() == value.tobytes()
+
+
 def noisy_step(weights):
     @tf.function
     def step(x):
