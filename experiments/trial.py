@@ -95,7 +95,7 @@ def main() -> int:
     parser.add_argument("--costs", default="roofline")
     parser.add_argument("--float64", action="store_true")
     parser.add_argument(
-        "--exact", action="store_true", help="graph fusions off, one inter-op thread"
+        "--exact", action="store_true", help="graph rewrites off, so that bits can be compared"
     )
     parser.add_argument(
         "--compare-times", type=int, default=0, help="so many steps beside plain ones, in turn"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 
 from solvers.tape import (
-    BLOCK_BITS,
     COMPUTATIONS,
     DRAGGED,
     EXCESS,
@@ -24,6 +23,7 @@ from solvers.tape import (
     Tape,
     compiled,
     insert,
+    is_over,
     keep_best,
     last_reader,
     latest_before,
@@ -33,7 +33,7 @@ from solvers.tape import (
     undo,
 )
 
-BLIND = 8  # one repeat in so many is tried also where it frees nothing that is over budget
+UNTARGETED_ONE_IN = 8  # repeats: that one may be of a value that frees nothing over budget
 REACH = 96  # how far a move looks for an empty slot
 PRICE_STEPS = 64  # moves between two changes of the price
 PRICE_CHANGE = 1.05
@@ -117,15 +117,6 @@ def may_repeat(tape: Tape, node: int) -> bool:
 
 
 @compiled
-def is_over(tape: Tape, first: int, last: int) -> bool:
-    """Whether the blocks around the slots first…last have one that is over budget."""
-    for block in range(first >> BLOCK_BITS, (last >> BLOCK_BITS) + 1):
-        if tape.high[block] > 0:
-            return True
-    return False
-
-
-@compiled
 def add_repeat(tape: Tape) -> bool:
     """Compute again, just before a use of it, a value and maybe some of its inputs."""
     if 5 * tape.totals[COMPUTATIONS] > 4 * len(tape.occupant):
@@ -141,7 +132,7 @@ def add_repeat(tape: Tape) -> bool:
     read = tape.reads.node[link]
     if not may_repeat(tape, read):
         return False
-    if random_below(tape, BLIND) > 0:
+    if random_below(tape, UNTARGETED_ONE_IN) > 0:
         made = tape.slot[read, latest_before(tape, read, use)]
         if not is_over(tape, last_reader(tape, read, made, use) + 1, use - 1):
             return False

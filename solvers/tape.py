@@ -171,6 +171,15 @@ def add_memory(tape: Tape, first: int, last: int, change: int) -> None:
 
 
 @compiled
+def is_over(tape: Tape, first: int, last: int) -> bool:
+    """Whether the blocks around the slots first…last have one that is over budget."""
+    for block in range(first >> BLOCK_BITS, (last >> BLOCK_BITS) + 1):
+        if tape.high[block] > 0:
+            return True
+    return False
+
+
+@compiled
 def latest_before(tape: Tape, node: int, slot: int) -> int:
     """Index of the last computation of `node` before `slot`, or −1."""
     k = int(tape.times[node]) - 1
