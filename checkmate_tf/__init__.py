@@ -19,24 +19,36 @@ if TYPE_CHECKING:
     from checkmate_tf.measure import measure_peak
     from checkmate_tf.plan import Plan
     from checkmate_tf.rewriting import rewrite
+    from solvers import BudgetError, CheckmateError
 
 _HOMES = {
-    "Plan": "plan",
-    "extract": "extraction",
-    "load_profile": "loading",
-    "measure_peak": "measure",
-    "rematerialize": "decorator",
-    "rewrite": "rewriting",
+    "BudgetError": "solvers",
+    "CheckmateError": "solvers",
+    "Plan": "checkmate_tf.plan",
+    "extract": "checkmate_tf.extraction",
+    "load_profile": "checkmate_tf.loading",
+    "measure_peak": "checkmate_tf.measure",
+    "rematerialize": "checkmate_tf.decorator",
+    "rewrite": "checkmate_tf.rewriting",
 }
 
-__all__ = ["Plan", "extract", "load_profile", "measure_peak", "rematerialize", "rewrite"]
+__all__ = [
+    "BudgetError",
+    "CheckmateError",
+    "Plan",
+    "extract",
+    "load_profile",
+    "measure_peak",
+    "rematerialize",
+    "rewrite",
+]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'checkmate_tf' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"checkmate_tf.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

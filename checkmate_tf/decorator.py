@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, overload
 from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
 from checkmate_tf.cost_models import check_cost_model
+from checkmate_tf.measure import held_bytes
 from checkmate_tf.plan import Plan
 from checkmate_tf.planning import Request, plan_step
 from checkmate_tf.rewriting import rewrite_extracted
+from checkmate_tf.user_warnings import warn_user
+from checkmate_tf.watching import WatchedStep
 from profiles.profile import Profile
-from solvers import CheckmateError, find_solver, parse_budget
+from solvers import Budget, CheckmateError, find_solver, parse_budget
 from solvers.solution import Order
 
 
@@ -79,8 +82,10 @@ def rematerialize(
             `checkmate_tf.load_profile` returned.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
-        rehearse: run the plan once on made-up inputs and look at the allocator before training
-            begins; variables are put back. The plan is corrected until its peak is in budget.
+        rehearse: run the plan on made-up inputs and look at the allocator before training begins;
+            variables are put back. The plan is corrected until its peak is in budget. The first
+            ten steps of training are looked at too, unless they run inside `fit`; should one take
+            more than the budget, a warning says so and the next one runs by a leaner plan.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.
@@ -185,14 +190,31 @@ class RematerializedStep:
         ]
         traced = tf.function(flat_step, autograph=autograph)
         concrete: Callable[..., Any] = traced.get_concrete_function(*specs)
-        planned = plan_step(concrete, self._request)
-        if planned is None:
-            warnings.warn(
-                f"checkmate_tf: nothing in {getattr(function, '__name__', function)!r} can be "
-                "computed again; it runs unchanged",
-                stacklevel=3,
+        step = self._planned(concrete, self._request)
+        if step is None:
+            warn_user(
+                f"nothing in {getattr(function, '__name__', function)!r} can be computed again; "
+                "it runs unchanged"
             )
             return concrete
+        if not self._request.rehearse or self._request.budget.least or held_bytes() is None:
+            return step
+        assert self.plan is not None
+        budget = Budget(bytes=self.plan.budget)
+        request = replace(self._request, budget=budget)
+
+        def leaner(margin: int) -> Callable[..., Any]:
+            return self._planned(concrete, request, margin) or concrete
+
+        return WatchedStep(step, self.plan.budget, leaner)
+
+    def _planned(
+        self, concrete: Any, request: Request, margin: int = 0
+    ) -> Callable[..., Any] | None:
+        """A step that runs by a new plan, None if there is nothing to plan."""
+        planned = plan_step(concrete, request, margin)
+        if planned is None:
+            return None
         self.plan = planned.plan
         return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
 

@@ -57,8 +57,13 @@ def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = 
             f"the allocator of {device} keeps no count of its memory. With TF_ENABLE_ONEDNN_OPTS=0 "
             "set TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow is imported"
         )
+    return run_measured(function, *args, device=device)[1]
+
+
+def run_measured(function: Callable[..., Any], *args: Any, device: str) -> tuple[Any, int]:
+    """What `function(*args)` returns, and the bytes that `device`, which counts, held at most."""
     tf.config.experimental.reset_memory_stats(device)
-    function(*args)
+    result = function(*args)
     # A GPU computes behind Python's back; its peak counts when it is done.
     tf.test.experimental.sync_devices()
-    return int(tf.config.experimental.get_memory_info(device)["peak"])
+    return result, int(tf.config.experimental.get_memory_info(device)["peak"])

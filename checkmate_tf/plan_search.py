@@ -7,7 +7,6 @@ is within the budget is rehearsed, and what the device really held has the last 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import median
@@ -17,6 +16,7 @@ from checkmate_tf.extraction import Extraction
 from checkmate_tf.forecast import Forecast, forecast
 from checkmate_tf.plan import Plan
 from checkmate_tf.rehearsal import Rehearsal, RehearsalError
+from checkmate_tf.user_warnings import warn_user
 from solvers import BudgetError, Solution, Status, format_bytes, solve
 from solvers.least_memory import find_least_memory
 from solvers.solution import Order
@@ -45,6 +45,7 @@ class Situation:
         extracted: the step.
         resident: bytes that the device holds before it.
         budget: bytes that it may hold, all in all.
+        margin: bytes of them that plans have to leave alone.
         baseline_peak: bytes that the unchanged step is expected to need.
         notes: what the user should know about costs and sizes.
     """
@@ -52,8 +53,14 @@ class Situation:
     extracted: Extraction
     resident: int
     budget: int
+    margin: int
     baseline_peak: int
     notes: tuple[str, ...]
+
+    @property
+    def limit(self) -> int:
+        """Bytes that a plan may take."""
+        return self.budget - self.margin
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ class PlanSearch:
             BudgetError: no schedule was found within the budget.
         """
         situation = self._situation
-        allowed = situation.budget - situation.resident
+        allowed = situation.limit - situation.resident
         activations = _FIRST_SHARE * allowed
         leanest = activations
         seen: list[_Candidate] = []
@@ -137,7 +144,7 @@ class PlanSearch:
         return max(candidate.forecast.worst + self._offset, candidate.plan.measured_peak or 0)
 
     def _keeps(self, candidate: _Candidate) -> bool:
-        return not candidate.exhausted and self._expected(candidate) <= self._situation.budget
+        return not candidate.exhausted and self._expected(candidate) <= self._situation.limit
 
     def _candidate(
         self, activations: float | None, time_limit: float, seed: int = 0
@@ -210,7 +217,7 @@ class PlanSearch:
             f"the leanest plan found may need {format_bytes(self._expected(best))}, more than the "
             f"budget of {format_bytes(budget)}"
         )
-        warnings.warn(f"checkmate_tf: {note}", stacklevel=2)
+        warn_user(note)
         return replace(best.plan, notes=(*best.plan.notes, note))
 
     def _too_small(self) -> BudgetError:

@@ -48,8 +48,10 @@ class PlannedStep:
     function: Callable[..., Any] | None
 
 
-def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
+def plan_step(concrete: Any, request: Request, margin: int = 0) -> PlannedStep | None:
     """Plan the step `concrete`; None if nothing in it can be computed again.
+
+    `margin` bytes of the budget are left alone.
 
     Raises:
         BudgetError: no schedule was found within the budget.
@@ -67,7 +69,7 @@ def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
         extracted = extract_program(program, costs.model, workspaces)
         if not _anything_to_gain(extracted.graph):
             return None
-        situation = _situation(extracted, request, costs.notes)
+        situation = _situation(extracted, request, costs.notes, margin)
         rehearsal = None
         if request.rehearse and can_rehearse(extracted):
             rehearsal = Rehearsal(extracted)
@@ -77,7 +79,9 @@ def plan_step(concrete: Any, request: Request) -> PlannedStep | None:
     return PlannedStep(plan, extracted, function)
 
 
-def _situation(extracted: Extraction, request: Request, cost_notes: tuple[str, ...]) -> Situation:
+def _situation(
+    extracted: Extraction, request: Request, cost_notes: tuple[str, ...], margin: int
+) -> Situation:
     graph = extracted.graph
     resident = max(graph.fixed_bytes, held_bytes() or 0)
     baseline = forecast(extracted, Schedule(range(len(graph))), resident).highest_of_ten
@@ -86,6 +90,7 @@ def _situation(extracted: Extraction, request: Request, cost_notes: tuple[str, .
         extracted=extracted,
         resident=resident,
         budget=resident if least else request.budget.in_bytes(resident, baseline),
+        margin=margin,
         baseline_peak=baseline,
         notes=(*cost_notes, *_notes(extracted)),
     )

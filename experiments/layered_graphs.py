@@ -2,8 +2,9 @@
 
 The public instances (Moccasin, ICML 2023) come from the generator of Gagrani et al. (NeurIPS
 2022): about n^0.57 layers of n^0.43 nodes, widths that differ by up to three quarters, and one
-edge in seven that skips layers. These here are drawn by the same rules with as many edges; they
-are not the same graphs.
+edge in seven that skips layers; a source that feeds the first layer, a node that reads whatever
+nobody else does, a last node, and the nodes in a random order that respects the edges. These here
+are drawn by the same rules with as many edges; they are not the same graphs.
 """
 
 from __future__ import annotations
@@ -28,36 +29,67 @@ def layered_graph(nodes: int, edges: int, seed: int = 0) -> ComputationGraph:
         (100, 236)
     """
     draw = random.Random(seed)
-    layers: list[range] = []
-    while not layers or layers[-1].stop < nodes:
-        start = layers[-1].stop if layers else 0
+    layers = [range(1)]
+    while layers[-1].stop < nodes - 2:
+        start = layers[-1].stop
         width = nodes**_WIDTH * draw.uniform(1 - _VARIABILITY, 1 + _VARIABILITY)
-        layers.append(range(start, min(nodes, start + max(1, round(width)))))
+        layers.append(range(start, min(nodes - 2, start + max(1, round(width)))))
     reads = _reads(draw, layers, edges)
+    order = _random_order(draw, reads)
+    rank = {number: place for place, number in enumerate(order)}
     made = [
         Node(
             f"v{number}",
-            cost=draw.randint(1, 1000),
+            cost=draw.randint(1, 1000) if 0 < number < nodes - 1 else 0,
             memory=20 + int(min(8000.0, draw.expovariate(1 / 2000))),
-            dependencies=tuple(sorted(reads[number])),
+            dependencies=tuple(sorted(rank[each] for each in reads[number])),
         )
-        for number in range(nodes)
+        for number in order
     ]
     return ComputationGraph(tuple(made), name=f"layered {nodes}")
 
 
 def _reads(draw: random.Random, layers: list[range], edges: int) -> list[set[int]]:
-    """Whom every node reads: one of the layer before it, then more until there are `edges`."""
-    reads: list[set[int]] = [set() for _ in range(layers[-1].stop)]
+    """Whom every node reads: one of the layer before it, then more until there are `edges`.
+
+    The last but one reads what nobody else does, the last reads that.
+    """
+    inner = layers[-1].stop
+    reads: list[set[int]] = [set() for _ in range(inner + 2)]
     for before, layer in itertools.pairwise(layers):
         for number in layer:
             reads[number].add(draw.choice(before))
-    count = sum(map(len, reads))
+    reads[inner + 1].add(inner)
+    unread = set(range(inner)).difference(*reads)
+    count = sum(map(len, reads)) + len(unread)
     while count < edges:
-        place = draw.randrange(1, len(layers))
-        is_skip = place > 1 and draw.random() < _SKIPS
+        place = draw.randrange(2, len(layers))
+        is_skip = draw.random() < _SKIPS
         source = layers[draw.randrange(place - 1) if is_skip else place - 1]
         chosen, reader = draw.choice(source), draw.choice(layers[place])
-        count += chosen not in reads[reader]
+        if chosen in reads[reader]:
+            continue
+        count += chosen not in unread
+        unread.discard(chosen)
         reads[reader].add(chosen)
+    reads[inner] = unread
     return reads
+
+
+def _random_order(draw: random.Random, reads: list[set[int]]) -> list[int]:
+    """All nodes, each after what it reads."""
+    users: list[list[int]] = [[] for _ in reads]
+    for number, each in enumerate(reads):
+        for read in sorted(each):
+            users[read].append(number)
+    missing = [len(each) for each in reads]
+    ready = [number for number, count in enumerate(missing) if not count]
+    order = []
+    while ready:
+        number = ready.pop(draw.randrange(len(ready)))
+        order.append(number)
+        for user in users[number]:
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+    return order

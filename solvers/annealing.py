@@ -22,18 +22,20 @@ from solvers.tape import (
     REPEATED,
     Tape,
     compiled,
+    excess_above,
     insert,
-    is_over,
     keep_best,
     last_reader,
     latest_before,
     random_below,
     random_unit,
     remove,
+    slot_over_budget,
     undo,
 )
 
 UNTARGETED_ONE_IN = 8  # repeats: that one may be of a value that frees nothing over budget
+TRIES = 24  # nodes that are looked at for one that is held at a given slot
 REACH = 96  # how far a move looks for an empty slot
 PRICE_STEPS = 64  # moves between two changes of the price
 PRICE_CHANGE = 1.05
@@ -117,25 +119,83 @@ def may_repeat(tape: Tape, node: int) -> bool:
 
 
 @compiled
-def add_repeat(tape: Tape) -> bool:
-    """Compute again, just before a use of it, a value and maybe some of its inputs."""
-    if 5 * tape.totals[COMPUTATIONS] > 4 * len(tape.occupant):
-        return False
+def random_read(tape: Tape) -> tuple[int, int]:
+    """A node, and a slot that reads it; −1 for the node where there is none."""
     use = random_occupied(tape)
     user = tape.occupant[use]
     links = tape.reads.start[user + 1] - tape.reads.start[user]
     if links == 0:
-        return False
+        return -1, use
     link = tape.reads.start[user] + random_below(tape, links)
     if not tape.reads.always[link] and first_slot(tape, user) != use:
+        return -1, use
+    return int(tape.reads.node[link]), use
+
+
+@compiled
+def is_focused(tape: Tape) -> bool:
+    """Whether to make a move where the tape is over budget, which may be in few places."""
+    return tape.totals[EXCESS] > 0 and random_below(tape, 2) == 0
+
+
+@compiled
+def held(tape: Tape, slot: int) -> int:
+    """A random node whose value is held in `slot` for a later one; −1 if a few tries find none."""
+    for _ in range(TRIES):
+        node = random_below(tape, len(tape.times))
+        k = latest_before(tape, node, slot)
+        if k >= 0 and tape.end[node, k] > slot:
+            return node
+    return -1
+
+
+@compiled
+def held_over_budget(tape: Tape) -> tuple[int, int]:
+    """A node whose value is held where the tape is over budget, and the next slot that reads it."""
+    slot = slot_over_budget(tape)
+    node = held(tape, slot)
+    if node < 0:
+        return -1, slot
+    return node, next_reader(tape, node, slot)
+
+
+@compiled
+def next_reader(tape: Tape, node: int, slot: int) -> int:
+    """The first slot after `slot` that reads `node`, repeats of `node` aside."""
+    first = len(tape.occupant)
+    for link in range(tape.users.start[node], tape.users.start[node + 1]):
+        user = tape.users.node[link]
+        reader = 0
+        if tape.users.always[link]:
+            reader = latest_before(tape, user, slot + 1) + 1
+        if reader < tape.times[user] and tape.slot[user, reader] > slot:
+            first = min(first, tape.slot[user, reader])
+    return first
+
+
+@compiled
+def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
+    """Compute again, just before a use of it, a value and maybe some of its inputs.
+
+    Most repeats cost more than the excess that they could free at best is worth, which is known
+    before anything is done; those that are worse by more than `allowed` are not tried.
+    """
+    if 5 * tape.totals[COMPUTATIONS] > 4 * len(tape.occupant):
         return False
-    read = tape.reads.node[link]
-    if not may_repeat(tape, read):
+    read, use = held_over_budget(tape) if is_focused(tape) else random_read(tape)
+    if read < 0 or not may_repeat(tape, read):
         return False
-    if random_below(tape, UNTARGETED_ONE_IN) > 0:
-        made = tape.slot[read, latest_before(tape, read, use)]
-        if not is_over(tape, last_reader(tape, read, made, use) + 1, use - 1):
-            return False
+    k = latest_before(tape, read, use)
+    made = tape.slot[read, k]
+    last = last_reader(tape, read, made, use)
+    freed = excess_above(tape, last + 1, use - 1, tape.memory[read])
+    if freed == 0 and random_below(tape, UNTARGETED_ONE_IN) > 0:
+        return False
+    replaces = k > 0 and last == made
+    most = allowed + price * freed  # what it may cost
+    if not replaces and tape.cost[read] > most:
+        return False
+    most += tape.total_cost[0]
     pending = tape.moved
     pending[0, 0], pending[0, 1] = read, use
     count = 1
@@ -161,6 +221,8 @@ def add_repeat(tape: Tape) -> bool:
         insert(tape, node, slot)
         any_added = True
         drop_useless(tape, node, k)
+        if tape.total_cost[0] > most:
+            break
     return any_added
 
 
@@ -211,14 +273,7 @@ def earliest_allowed(tape: Tape, node: int, k: int) -> int:
 def latest_allowed(tape: Tape, node: int, k: int) -> int:
     """The slot before which the computation k of `node` can stand; the next repeat is ignored."""
     slot = tape.slot[node, k]
-    high = expiry(tape, node)
-    for link in range(tape.users.start[node], tape.users.start[node + 1]):
-        user = tape.users.node[link]
-        reader = 0
-        if tape.users.always[link]:
-            reader = latest_before(tape, user, slot + 1) + 1
-        if reader < tape.times[user] and tape.slot[user, reader] > slot:
-            high = min(high, tape.slot[user, reader])
+    high = min(expiry(tape, node), next_reader(tape, node, slot))
     if k == 0:
         for link in range(tape.behind.start[node], tape.behind.start[node + 1]):
             high = min(high, first_slot(tape, tape.behind.node[link]))
@@ -307,6 +362,14 @@ def drag(tape: Tape) -> bool:
     start = random_occupied(tape)
     step = 1 if random_below(tape, 2) == 0 else -1
     reach = int(2.0 ** (3.0 + random_unit(tape) * (math.log2(len(tape.occupant)) - 4.0)))
+    if is_focused(tape):
+        over = slot_over_budget(tape)
+        node = held(tape, over)
+        if node < 0:
+            return False
+        k = latest_before(tape, node, over)
+        start = tape.slot[node, k] if step > 0 else tape.end[node, k]
+        reach += abs(over - start)
     most = int(2.0 ** (random_unit(tape) * math.log2(DRAGGED + 0.5)))
     moved = tape.moved
     moved[0, 1] = start
@@ -347,11 +410,11 @@ def move_to(tape: Tape, count: int, last: int, step: int) -> None:
 
 
 @compiled
-def move(tape: Tape, free: bool) -> bool:
-    """One random change; false if it came to nothing."""
+def move(tape: Tape, free: bool, price: float, allowed: float) -> bool:
+    """One random change; false if it came to nothing, or would be worse by more than `allowed`."""
     kind = random_below(tape, 100)
     if kind < 50:
-        return add_repeat(tape)
+        return add_repeat(tape, price, allowed)
     if kind < 72:
         return drop_repeat(tape)
     if kind < 75:
@@ -387,9 +450,10 @@ def anneal(
         temperature *= cooling
         cost, excess = tape.total_cost[0], tape.totals[EXCESS]
         tape.totals[JOURNAL] = 0
-        if move(tape, free):
+        allowed = -temperature * math.log(1.0 - random_unit(tape))
+        if move(tape, free, price, allowed):
             worse = tape.total_cost[0] - cost + price * (tape.totals[EXCESS] - excess)
-            if worse > 0 and random_unit(tape) >= math.exp(-worse / temperature):
+            if worse > allowed:
                 undo(tape)
         if tape.totals[EXCESS] == 0:
             under += 1

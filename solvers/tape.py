@@ -171,12 +171,30 @@ def add_memory(tape: Tape, first: int, last: int, change: int) -> None:
 
 
 @compiled
-def is_over(tape: Tape, first: int, last: int) -> bool:
-    """Whether the blocks around the slots first…last have one that is over budget."""
+def excess_above(tape: Tape, first: int, last: int, most: int) -> int:
+    """What the excess falls by if the slots first…last have `most` bytes less."""
+    total = 0
     for block in range(first >> BLOCK_BITS, (last >> BLOCK_BITS) + 1):
-        if tape.high[block] > 0:
-            return True
-    return False
+        if tape.high[block] <= 0:
+            continue
+        start = max(first - (block << BLOCK_BITS), 0)
+        stop = min(last - (block << BLOCK_BITS), BLOCK - 1) + 1
+        for place in range(start, stop):
+            over = tape.profile[block, place] + tape.addend[block]
+            total += min(max(over, 0), most)
+    return total
+
+
+@compiled
+def slot_over_budget(tape: Tape) -> int:
+    """A random slot that is over budget; there must be one."""
+    block = random_below(tape, len(tape.high))
+    while tape.high[block] <= 0:
+        block = (block + 1) % len(tape.high)
+    place = random_below(tape, BLOCK)
+    while tape.profile[block, place] + tape.addend[block] <= 0:
+        place = (place + 1) % BLOCK
+    return block * BLOCK + place
 
 
 @compiled

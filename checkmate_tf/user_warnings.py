@@ -1,0 +1,22 @@
+"""Warnings that point to the user's line, however deep in the package they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_INSIDE = frozenset({"checkmate_tf", "profiles", "solvers", "tensorflow", "keras"})
+
+
+def warn_user(message: str) -> None:
+    """Warn about the innermost line that belongs neither to this package nor to TensorFlow."""
+    level = 1
+    frame = sys._getframe()
+    while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(f"checkmate_tf: {message}", stacklevel=level)
+
+
+def _package(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
