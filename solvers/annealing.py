@@ -215,7 +215,7 @@ def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
             if not tape.reads.always[each] or tape.memory[read] == 0 or count >= DRAGGED:
                 continue
             last = tape.end[read, latest_before(tape, read, slot)]
-            if last < slot and random_below(tape, 2) == 0:
+            if last < slot and random_below(tape, 4) == 0:
                 pending[count, 0], pending[count, 1] = read, slot
                 count += 1
         insert(tape, node, slot)

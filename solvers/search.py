@@ -64,6 +64,7 @@ class Chain:
         self.bytes_per_unit = memory_unit(graph)
         self.mean_memory = max(1.0, float(self.tape.memory.mean()))
         self.price = 0.0
+        self.budget_units = 0
 
     def fits(self, schedule: Schedule) -> bool:
         """Whether there is room on the tape for `schedule`, and for moves around it."""
@@ -74,12 +75,16 @@ class Chain:
     def start(self, schedule: Schedule, budget: int) -> None:
         """Begin from `schedule`, whatever its peak; `budget` is without `fixed_bytes`."""
         assert self.fits(schedule)
-        budget_units = min(budget // self.bytes_per_unit, MOST_OF_ALL)
-        lay(self.tape, np.array(schedule.steps, dtype=np.int64), budget_units)
+        self.budget_units = min(budget // self.bytes_per_unit, MOST_OF_ALL)
+        lay(self.tape, np.array(schedule.steps, dtype=np.int64), self.budget_units)
         self.price = 0.02 * self.unit / self.mean_memory
 
     def run(self, moves: int, hot: float, cold: float, limit: float) -> Schedule | None:
         """Anneal from `hot` to `cold`; the best schedule under budget that costs below `limit`."""
+        # Excess is counted slot by slot, so that what is over budget gathers in ever fewer slots,
+        # where at last nothing can move any more.
+        occupant = self.tape.occupant
+        lay(self.tape, occupant[occupant >= 0], self.budget_units)
         highest_price = 1e4 * self.unit / self.mean_memory
         self.price, length = anneal(
             self.tape,
