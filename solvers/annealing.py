@@ -39,7 +39,7 @@ TRIES = 24  # nodes that are looked at for one that is held at a given slot
 REACH = 96  # how far a move looks for an empty slot
 PRICE_STEPS = 64  # moves between two changes of the price
 PRICE_CHANGE = 1.05
-PRICE_RANGE = 2e5  # highest price ÷ the one from which it starts again
+PRICE_RANGE = 2e2  # highest price ÷ the one from which it starts again
 
 
 @compiled

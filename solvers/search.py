@@ -26,6 +26,7 @@ from solvers.tape import lay
 from solvers.tape_layout import MOST_OF_ALL, build_tape, memory_unit
 
 HOT, WARM, COLD = 0.6, 0.1, 0.006  # temperatures, in mean costs of a node
+HIGHEST_PRICE = 3e2  # of excess, in mean costs ÷ mean memories
 CLOSE = 1e-3  # relative gap to a bound at which searching on is hopeless
 MOVES_PER_NODE = 3000  # of one round
 FEWEST_MOVES, MOST_MOVES = 50_000, 20_000_000
@@ -85,7 +86,7 @@ class Chain:
         # where at last nothing can move any more.
         occupant = self.tape.occupant
         lay(self.tape, occupant[occupant >= 0], self.budget_units)
-        highest_price = 1e4 * self.unit / self.mean_memory
+        highest_price = HIGHEST_PRICE * self.unit / self.mean_memory
         self.price, length = anneal(
             self.tape,
             moves,
