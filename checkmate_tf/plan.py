@@ -17,8 +17,8 @@ class Plan:
         schedule: node numbers in execution order.
         budget: bytes that were asked for, everything on the device included.
         predicted_peak: the most bytes that the device's allocator is expected to hold in ten
-            steps, in all.
-        baseline_peak: the same for the step as it was traced, unchanged.
+            steps, in all; a forecast, moved to where the rehearsal's steps lay if there was one.
+        baseline_peak: the same for the step as it was traced, unchanged; a forecast.
         overhead: predicted extra time as a share of one pass; 0.05 is 5 %.
         solution: the solver's answer, with its bound.
         measured_peak: the most bytes that the rehearsal saw; None where there was none.

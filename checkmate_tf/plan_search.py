@@ -27,11 +27,10 @@ _FIRST_SHARE = 0.88
 _TIMES = (0.1, 0.25, 0.1, 0.1, 0.1)
 """Shares of the time limit, one per plan. The first only shows how much the allocator wastes."""
 
-_VARIANTS = 6
-"""Plans as lean as the leanest that are tried if none keeps the budget."""
-
-_VARIANT_SHARE = 0.05
-"""Of the time limit, for each of them."""
+_LEANER_ONES, _LEANER_BY, _LEANER_TIME = 6, 0.03, 0.05
+"""Plans that are tried if none of those keeps the budget; by how much each is leaner than the one
+before it; and the share of the time limit for each. Of equally lean ones some fit the allocator
+better than others, so that more of them are worth a try."""
 
 _NEAR_ENOUGH = 0.97
 """A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
@@ -123,12 +122,19 @@ class PlanSearch:
             activations *= 0.99 * allowed / max(1, used)
         if not seen:
             raise self._too_small()
-        return self._best_effort([*seen, *self._variants(leanest)])
+        for candidate in self._leaner_ones(leanest):
+            if self._keeps(candidate):
+                candidate = self._rehearsed(candidate)
+                if self._keeps(candidate):
+                    return candidate.plan
+            seen.append(candidate)
+        return self._best_effort(seen)
 
-    def _variants(self, activations: float) -> Iterator[_Candidate]:
-        """More plans within `activations`; of equally lean ones some fit the allocator better."""
-        for seed in range(1, _VARIANTS + 1):
-            candidate = self._candidate(activations, _VARIANT_SHARE * self._time_limit, seed)
+    def _leaner_ones(self, activations: float) -> Iterator[_Candidate]:
+        """More plans, each leaner than the one before it."""
+        for number in range(1, _LEANER_ONES + 1):
+            activations *= 1 - _LEANER_BY
+            candidate = self._candidate(activations, _LEANER_TIME * self._time_limit, number)
             if candidate is not None:
                 yield candidate
 
@@ -193,17 +199,18 @@ class PlanSearch:
             return replace(candidate, plan=replace(candidate.plan, notes=self._situation.notes))
         if peaks is None:
             return replace(candidate, exhausted=True)
-        self._offset = max(0, int(median(peaks)) - candidate.forecast.typical)
-        return replace(candidate, plan=replace(candidate.plan, measured_peak=max(peaks)))
+        seen_more = int(median(peaks)) - candidate.forecast.typical
+        self._offset = max(0, seen_more)
+        plan = replace(
+            candidate.plan,
+            predicted_peak=candidate.forecast.highest_of_ten + seen_more,
+            measured_peak=max(peaks),
+        )
+        return replace(candidate, plan=plan)
 
     def _best_effort(self, seen: list[_Candidate]) -> Plan:
-        """The fastest plan that should do, else, with a warning, the leanest."""
+        """The leanest plan, with a warning."""
         budget = self._situation.budget
-        untried = [each for each in seen if self._keeps(each) and not each.plan.measured_peak]
-        if untried:
-            fastest = self._rehearsed(min(untried, key=lambda each: each.plan.overhead))
-            if self._keeps(fastest):
-                return fastest.plan
         best = min(seen, key=lambda each: (each.exhausted, each.forecast.worst))
         if best.plan.measured_peak is None and not best.exhausted:
             best = self._rehearsed(best)
