@@ -158,17 +158,17 @@ def _interleaved(
 def as_table(rows: list[dict[str, Any]]) -> Table:
     """Measured seconds of the plain step, and all else as multiples of them."""
     table = Table(title="Step time: plain, and all else ÷ plain", box=None, pad_edge=False)
-    table.add_column("model")
-    for heading in ("1DNN", "plain", "in order", *_PREDICTIONS, "not in profile", "survey"):
+    table.add_column("model", no_wrap=True)
+    for heading in ("1DNN", "plain, s", "in order", *_PREDICTIONS, "unknown", "survey, s"):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
             row["model"],
             "on" if row["one_dnn"] else "off",
-            f"{row['measured']:.3f} s",
+            f"{row['measured']:.2f}",
             *(f"{row[key] / row['measured']:.2f}" for key in ("in_order", *_PREDICTIONS)),
-            f"{row['not in the profile']} of {row['operations']}",
-            f"{row['survey_seconds']:.0f} s",
+            f"{row['not in the profile']}/{row['operations']}",
+            f"{row['survey_seconds']:.0f}",
         )
     return table
 
