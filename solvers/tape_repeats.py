@@ -1,0 +1,174 @@
+"""Moves that compute values again, or no longer; everything here is compiled."""
+
+from __future__ import annotations
+
+from solvers.tape import (
+    COMPUTATIONS,
+    DRAGGED,
+    JOURNAL,
+    REPEATED,
+    Tape,
+    compiled,
+    excess_above,
+    insert,
+    last_reader,
+    latest_before,
+    random_below,
+    remove,
+    slot_over_budget,
+)
+from solvers.tape_places import (
+    empty_near,
+    expiry,
+    first_slot,
+    held,
+    is_focused,
+    latest_allowed,
+    next_reader,
+    random_occupied,
+)
+
+UNTARGETED_ONE_IN = 8  # repeats: that one may be of a value that frees nothing over budget
+INPUT_ONE_IN = 4  # inputs of a repeat that are gone: that one is repeated, not held for it
+
+
+@compiled
+def random_read(tape: Tape) -> tuple[int, int]:
+    """A node, and a slot that reads it; −1 for the node where there is none."""
+    use = random_occupied(tape)
+    user = tape.occupant[use]
+    links = tape.reads.start[user + 1] - tape.reads.start[user]
+    if links == 0:
+        return -1, use
+    link = tape.reads.start[user] + random_below(tape, links)
+    if not tape.reads.always[link] and first_slot(tape, user) != use:
+        return -1, use
+    return int(tape.reads.node[link]), use
+
+
+@compiled
+def held_over_budget(tape: Tape) -> tuple[int, int]:
+    """A node whose value is held where the tape is over budget, and the next slot that reads it."""
+    slot = slot_over_budget(tape)
+    node = held(tape, slot)
+    if node < 0:
+        return -1, slot
+    return node, next_reader(tape, node, slot)
+
+
+@compiled
+def may_repeat(tape: Tape, node: int) -> bool:
+    """Whether another computation of `node` can be of use."""
+    room = tape.times[node] < tape.slot.shape[1] and tape.totals[JOURNAL] < DRAGGED
+    return bool(room and tape.recomputable[node] and tape.memory[node] > 0)
+
+
+@compiled
+def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
+    """Compute again, just before a use of it, a value and maybe some of its inputs.
+
+    Most repeats cost more than the excess that they could free at best is worth, which is known
+    before anything is done; those that are worse by more than `allowed` are not tried.
+    """
+    if 5 * tape.totals[COMPUTATIONS] > 4 * len(tape.occupant):
+        return False
+    read, use = held_over_budget(tape) if is_focused(tape) else random_read(tape)
+    if read < 0 or not may_repeat(tape, read):
+        return False
+    k = latest_before(tape, read, use)
+    made = tape.slot[read, k]
+    last = last_reader(tape, read, made, use)
+    freed = excess_above(tape, last + 1, use - 1, tape.memory[read])
+    if freed == 0 and random_below(tape, UNTARGETED_ONE_IN) > 0:
+        return False
+    replaces = k > 0 and last == made
+    most = allowed + price * freed  # what it may cost
+    if not replaces and tape.cost[read] > most:
+        return False
+    most += tape.total_cost[0]
+    pending = tape.moved
+    pending[0, 0], pending[0, 1] = read, use
+    count = 1
+    any_added = False
+    while count > 0:
+        count -= 1
+        node, before = pending[count, 0], pending[count, 1]
+        if not may_repeat(tape, node):
+            continue
+        k = latest_before(tape, node, before)
+        made = tape.slot[node, k]
+        slot = empty_near(tape, before - 1, made, before)
+        if slot < 0 or slot > expiry(tape, node):
+            continue
+        for each in range(tape.reads.start[node], tape.reads.start[node + 1]):
+            read = tape.reads.node[each]
+            if not tape.reads.always[each] or tape.memory[read] == 0 or count >= DRAGGED:
+                continue
+            last = tape.end[read, latest_before(tape, read, slot)]
+            if last < slot and random_below(tape, INPUT_ONE_IN) == 0:
+                pending[count, 0], pending[count, 1] = read, slot
+                count += 1
+        insert(tape, node, slot)
+        any_added = True
+        drop_useless(tape, node, k)
+        if tape.total_cost[0] > most:
+            break
+    return any_added
+
+
+@compiled
+def drop_repeat(tape: Tape) -> bool:
+    """Remove a repeat and what only it had read."""
+    if tape.totals[REPEATED] == 0:
+        return False
+    node = tape.repeated[random_below(tape, tape.totals[REPEATED])]
+    slot = tape.slot[node, 1 + random_below(tape, tape.times[node] - 1)]
+    remove(tape, node, slot)
+    drop_inputs(tape, node, slot)
+    return True
+
+
+@compiled
+def merge_first(tape: Tape) -> bool:
+    """Drop a first computation that nobody reads before the second, which takes its place."""
+    if tape.totals[REPEATED] == 0:
+        return False
+    node = tape.repeated[random_below(tape, tape.totals[REPEATED])]
+    slot = tape.slot[node, 0]
+    if tape.end[node, 0] != slot or latest_allowed(tape, node, 0) < tape.slot[node, 1]:
+        return False
+    remove(tape, node, slot)
+    return True
+
+
+@compiled
+def drop_useless(tape: Tape, node: int, k: int) -> None:
+    """Remove the repeat k of `node` if nobody reads it, and then what only it had read."""
+    if k <= 0 or tape.memory[node] == 0 or tape.end[node, k] != tape.slot[node, k]:
+        return
+    slot = tape.slot[node, k]
+    remove(tape, node, slot)
+    drop_inputs(tape, node, slot)
+
+
+@compiled
+def drop_inputs(tape: Tape, node: int, slot: int) -> None:
+    """After a repeat of `node` in `slot` is gone: drop the repeats that only it had read."""
+    pending = tape.pending
+    pending[0, 0], pending[0, 1] = node, slot
+    count = 1
+    while count > 0:
+        count -= 1
+        node, slot = pending[count, 0], pending[count, 1]
+        for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
+            read = tape.reads.node[link]
+            if tape.memory[read] == 0 or not tape.reads.always[link]:
+                continue
+            if count == len(pending) or tape.totals[JOURNAL] + DRAGGED > len(tape.journal):
+                break
+            k = latest_before(tape, read, slot)
+            if k > 0 and tape.end[read, k] == tape.slot[read, k]:
+                made = tape.slot[read, k]
+                remove(tape, read, made)
+                pending[count, 0], pending[count, 1] = read, made
+                count += 1
