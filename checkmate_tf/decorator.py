@@ -13,7 +13,8 @@ import tensorflow as tf
 from checkmate_tf.cost_models import check_cost_model
 from checkmate_tf.measure import held_bytes
 from checkmate_tf.plan import Plan
-from checkmate_tf.planning import Request, plan_step
+from checkmate_tf.planning import PlannedStep, Request, plan_step
+from checkmate_tf.rehearsal import has_generators
 from checkmate_tf.rewriting import rewrite_extracted
 from checkmate_tf.user_warnings import warn_user
 from checkmate_tf.watching import WatchedStep
@@ -84,8 +85,9 @@ def rematerialize(
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         rehearse: run the plan on made-up inputs and look at the allocator before training begins;
             variables are put back. The plan is corrected until its peak is in budget. The first
-            ten steps of training are looked at too, unless they run inside `fit`; should one take
-            more than the budget, a warning says so and the next one runs by a leaner plan.
+            ten steps of training are looked at too, unless they run inside `fit` or draw numbers
+            with `tf.random.*`; should one take more than the budget, a warning says so and the
+            next one runs by a leaner plan.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.
@@ -190,33 +192,35 @@ class RematerializedStep:
         ]
         traced = tf.function(flat_step, autograph=autograph)
         concrete: Callable[..., Any] = traced.get_concrete_function(*specs)
-        step = self._planned(concrete, self._request)
-        if step is None:
+        planned = self._planned(concrete, self._request)
+        if planned is None:
             warn_user(
                 f"nothing in {getattr(function, '__name__', function)!r} can be computed again; "
                 "it runs unchanged"
             )
             return concrete
+        step = _rewritten(planned)
         if not self._request.rehearse or self._request.budget.least or held_bytes() is None:
             return step
-        assert self.plan is not None
-        budget = Budget(bytes=self.plan.budget)
-        request = replace(self._request, budget=budget)
+        if has_generators(planned.extracted):  # another step would draw the same numbers again
+            return step
+        request = replace(self._request, budget=Budget(bytes=planned.plan.budget))
 
         def leaner(margin: int) -> Callable[..., Any]:
-            return self._planned(concrete, request, margin) or concrete
+            leaner_one = self._planned(concrete, request, margin)
+            return concrete if leaner_one is None else _rewritten(leaner_one)
 
-        return WatchedStep(step, self.plan.budget, leaner)
+        return WatchedStep(step, planned.plan.budget, leaner)
 
-    def _planned(
-        self, concrete: Any, request: Request, margin: int = 0
-    ) -> Callable[..., Any] | None:
-        """A step that runs by a new plan, None if there is nothing to plan."""
+    def _planned(self, concrete: Any, request: Request, margin: int = 0) -> PlannedStep | None:
         planned = plan_step(concrete, request, margin)
-        if planned is None:
-            return None
-        self.plan = planned.plan
-        return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
+        if planned is not None:
+            self.plan = planned.plan
+        return planned
+
+
+def _rewritten(planned: PlannedStep) -> Callable[..., Any]:
+    return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
 
 
 def _is_array(value: Any) -> bool:

@@ -49,6 +49,11 @@ def can_rehearse(extracted: Extraction) -> bool:
     )
 
 
+def has_generators(extracted: Extraction) -> bool:
+    """Whether kernels draw random numbers of their own, which begin anew in another function."""
+    return any(op.type in _RANDOM for op in extracted.program.operations)
+
+
 class RehearsalError(Exception):
     """The step can't run on made-up inputs; it may check its inputs."""
 
@@ -65,7 +70,7 @@ class Rehearsal:
 
         None also where its kernels have drawn random numbers, which training would miss.
         """
-        if any(op.type in _RANDOM for op in self._extracted.program.operations):
+        if has_generators(self._extracted):
             return None
         if self._latest is None or self._latest[0] != schedule:
             return None

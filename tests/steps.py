@@ -60,3 +60,18 @@ def train_from(model: Any, start: list[Any], step: Any, steps: int = 3, **size: 
     for number in range(steps):
         step(random_batch(seed=number, **size))
     return snapshot(model)
+
+
+def noisy_step(weights):
+    """A step whose kernels draw random numbers of their own."""
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            for number in range(6):
+                noise = tf.random.normal(tf.shape(x), seed=number)
+                x = tf.tanh((x + 0.1 * noise) @ weights)
+            loss = tf.reduce_sum(x)
+        return loss, tape.gradient(loss, weights)
+
+    return step

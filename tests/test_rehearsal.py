@@ -11,7 +11,7 @@ from checkmate_tf.extraction import extract_step
 from checkmate_tf.measure import held_bytes
 from checkmate_tf.rehearsal import Rehearsal, can_rehearse
 from solvers import Schedule
-from tests.steps import random_batch, small_cnn, snapshot
+from tests.steps import noisy_step, random_batch, small_cnn, snapshot
 
 
 def test_variables_are_put_back_to_the_last_bit():
@@ -55,19 +55,6 @@ def test_every_bit_is_put_back():
     Rehearsal(extracted).peaks(Schedule(range(len(extracted.graph))))
     for variable, value in zip(variables, values, strict=True):
         assert variable.numpy().tobytes() == value.tobytes()
-
-
-def noisy_step(weights):
-    @tf.function
-    def step(x):
-        with tf.GradientTape() as tape:
-            for number in range(6):
-                noise = tf.random.normal(tf.shape(x), seed=number)
-                x = tf.tanh((x + 0.1 * noise) @ weights)
-            loss = tf.reduce_sum(x)
-        return loss, tape.gradient(loss, weights)
-
-    return step
 
 
 def test_random_numbers_are_not_used_up():

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.watching import WatchedStep
+from tests.steps import noisy_step
 
 BYTES = 4 << 20
 
@@ -100,3 +101,20 @@ def test_warnings_point_to_the_line_that_runs_the_step():
     with pytest.warns(UserWarning, match="planned again") as caught:
         watched(tf.ones(1))
     assert caught[0].filename == __file__
+
+
+def test_a_step_that_draws_random_numbers_is_not_exchanged():
+    """Its generators would begin anew."""
+    x = tf.ones((512, 128))
+    weights = tf.Variable(tf.random.stateless_normal((128, 128), (1, 2)) / 11)
+    tf.random.set_seed(7)
+    plain = noisy_step(weights)
+    expected = [plain(x)[0].numpy() for _ in range(3)]
+    tf.random.set_seed(7)
+    step = checkmate_tf.rematerialize(noisy_step(weights), budget=0.8, time_limit=4)
+    losses = [step(x)[0].numpy()]
+    beside = tf.ones((8, 1 << 20))
+    losses += [step(x)[0].numpy() for _ in range(2)]
+    assert checkmate_tf.measure_peak(step, x) > step.plan.budget
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    del beside
