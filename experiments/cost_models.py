@@ -157,7 +157,8 @@ def _interleaved(
 
 def as_table(rows: list[dict[str, Any]]) -> Table:
     """The plain step and the survey in seconds, all else but counts as multiples of the former."""
-    table = Table(title="Step time: plain (s), and all else ÷ plain; survey in s", box=None, pad_edge=False)
+    title = "Step time: plain (s), and all else ÷ plain; survey in s"
+    table = Table(title=title, box=None, pad_edge=False)
     table.add_column("model", no_wrap=True)
     for heading in ("1DNN", "plain", "in order", *_PREDICTIONS, "unknown", "survey"):
         table.add_column(heading, justify="right", overflow="fold")
