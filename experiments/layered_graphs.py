@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from graphlib import TopologicalSorter
 
 from solvers import ComputationGraph, Node
 
@@ -78,18 +79,12 @@ def _reads(draw: random.Random, layers: list[range], edges: int) -> list[set[int
 
 def _random_order(draw: random.Random, reads: list[set[int]]) -> list[int]:
     """All nodes, each after what it reads."""
-    users: list[list[int]] = [[] for _ in reads]
-    for number, each in enumerate(reads):
-        for read in sorted(each):
-            users[read].append(number)
-    missing = [len(each) for each in reads]
-    ready = [number for number, count in enumerate(missing) if not count]
+    sorter = TopologicalSorter(dict(enumerate(reads)))
+    sorter.prepare()
+    ready: list[int] = []
     order = []
-    while ready:
-        number = ready.pop(draw.randrange(len(ready)))
-        order.append(number)
-        for user in users[number]:
-            missing[user] -= 1
-            if not missing[user]:
-                ready.append(user)
+    while sorter.is_active():
+        ready.extend(sorted(sorter.get_ready()))
+        order.append(ready.pop(draw.randrange(len(ready))))
+        sorter.done(order[-1])
     return order

@@ -11,7 +11,7 @@ from checkmate_tf.extraction import extract_step
 from checkmate_tf.measure import held_bytes
 from checkmate_tf.rehearsal import Rehearsal, can_rehearse
 from solvers import Schedule
-from tests.steps import noisy_step, random_batch, small_cnn, snapshot
+from tests.steps import noisy_question, random_batch, small_cnn, snapshot
 
 
 def test_variables_are_put_back_to_the_last_bit():
@@ -59,13 +59,8 @@ def test_every_bit_is_put_back():
 
 def test_random_numbers_are_not_used_up():
     """Operations that draw from their kernel's generator give what they give the plain step."""
-    x = tf.ones((512, 128))
-    weights = tf.Variable(tf.random.stateless_normal((128, 128), (1, 2)) / 11)
-    tf.random.set_seed(7)
-    plain = noisy_step(weights)
-    expected = [plain(x)[0].numpy() for _ in range(3)]
-    tf.random.set_seed(7)
-    step = checkmate_tf.rematerialize(noisy_step(weights), budget=0.8, time_limit=4)
+    noisy, x, expected = noisy_question()
+    step = checkmate_tf.rematerialize(noisy, budget=0.8, time_limit=4)
     losses = [step(x)[0].numpy() for _ in range(3)]
     if held_bytes() is not None:
         assert step.plan.measured_peak is not None

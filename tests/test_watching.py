@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.watching import WatchedStep
-from tests.steps import noisy_step
+from tests.steps import noisy_question
 
 BYTES = 4 << 20
 
@@ -105,13 +105,8 @@ def test_warnings_point_to_the_line_that_runs_the_step():
 
 def test_a_step_that_draws_random_numbers_is_not_exchanged():
     """Its generators would begin anew."""
-    x = tf.ones((512, 128))
-    weights = tf.Variable(tf.random.stateless_normal((128, 128), (1, 2)) / 11)
-    tf.random.set_seed(7)
-    plain = noisy_step(weights)
-    expected = [plain(x)[0].numpy() for _ in range(3)]
-    tf.random.set_seed(7)
-    step = checkmate_tf.rematerialize(noisy_step(weights), budget=0.8, time_limit=4)
+    noisy, x, expected = noisy_question()
+    step = checkmate_tf.rematerialize(noisy, budget=0.8, time_limit=4)
     losses = [step(x)[0].numpy()]
     beside = tf.ones((8, 1 << 20))
     losses += [step(x)[0].numpy() for _ in range(2)]
