@@ -167,7 +167,8 @@ class Portfolio:
             start = Schedule(rank[node] for node in incumbent.steps)
         left = max(0.1, self.deadline - time.monotonic())
         longest = max(SHORTEST_PASS, PASS_SHARE * left)
-        limit = left if self.is_cut_short else min(left, longest)
+        is_last_try = self.is_cut_short or self.problem.order == "fixed"
+        limit = left if is_last_try else min(left, longest)
         if is_first_look:
             limit = min(left, SHORTEST_PASS)
         self.running = pool.submit(self.moments.next_pass, limit, start)

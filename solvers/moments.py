@@ -3,6 +3,9 @@
 Each pass solves the relaxation of `solvers.moments_model`, which bounds the cost from below, and
 turns its optimum into a schedule. If that is under budget at the same cost it is optimal;
 otherwise the steps at which it breaks the budget become moments, or cuts, of the next pass.
+A relaxation of many moments that is not solved in its time says little more than its fractional
+one does. After the first such pass the method starts again from few moments and adds one break at
+a time: each relaxation is then solved to its end, and its whole optimum is a bound.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from solvers.solution import Problem, Solution, Status, answer
 PROVED = 1e-4  # relative gap at which a schedule counts as optimal, as in MILP solvers
 GAP = 0.9 * PROVED  # to which each relaxation is solved
 FIRST_MOMENTS = 12
+FEW_MOMENTS = 6  # from which the method starts again, once that many are too many
+SHORTEST_TRY, TRY_SHARE = 3.0, 0.1  # seconds, and share of the time left, before it does
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Moments:
     Attributes:
         bound: the best lower bound so far.
         moments, cuts: of the next relaxation.
+        is_careful: whether it has started again and adds one break at a time.
+        solved: the last moments and cuts that were solved to the end, and what came of them.
     """
 
     def __init__(self, graph: ComputationGraph, budget: int, solver: Backend, seed: int = 0):
@@ -59,8 +66,10 @@ class Moments:
         self.solver = solver
         self.seed = seed
         self.bound = graph.one_pass_cost
-        self.moments = first_moments(graph, self.budget)
+        self.moments = first_moments(graph, self.budget, FIRST_MOMENTS)
         self.cuts: frozenset[Cut] = frozenset()
+        self.is_careful = False
+        self.solved: tuple[tuple[int, ...], frozenset[Cut], list[Extraction]] | None = None
         self.passes = 0
 
     def next_pass(self, time_limit: float, incumbent: Schedule | None) -> Pass:
@@ -71,7 +80,11 @@ class Moments:
         model = build_model(self.graph, self.budget, self.moments, self.cuts)
         start = model.point(incumbent) if incumbent is not None else None
         result = self.solver(
-            model.linear, time_limit=time_limit, relative_gap=GAP, start=start, seed=self.seed
+            model.linear,
+            time_limit=self._limit(time_limit),
+            relative_gap=GAP,
+            start=start,
+            seed=self.seed,
         )
         if result.status is Status.INFEASIBLE:
             return Pass(self.bound, infeasible=True, exhausted=True)
@@ -79,38 +92,56 @@ class Moments:
             # Solvers work to a tolerance of about 1e-7 of the objective.
             self.bound = max(self.bound, model.cost(result.bound) * (1 - 1e-7))
         if result.values is None:
-            return Pass(self.bound, cut_short=True)
+            return Pass(self.bound, cut_short=not self._start_again())
         L, R = model.read(result.values)
         found = [
             extract(self.graph, self.budget, self.moments, L, R, drop_early)
             for drop_early in (False, True)
         ]
-        grown = self._refine(found)
         schedules = tuple(each.schedule for each in found if each.schedule is not None)
-        is_complete = result.status is Status.OPTIMAL
-        return Pass(
-            self.bound,
-            schedules,
-            exhausted=is_complete and not grown,
-            cut_short=not is_complete and not grown,
-        )
+        if result.status is not Status.OPTIMAL:
+            return Pass(self.bound, schedules, cut_short=not self._start_again())
+        self.solved = self.moments, self.cuts, found
+        return Pass(self.bound, schedules, exhausted=not self._refine(found))
+
+    def _limit(self, time_limit: float) -> float:
+        """Seconds for one pass: a relaxation that takes long is better replaced by a smaller."""
+        if self.is_careful:
+            return time_limit
+        return min(time_limit, max(SHORTEST_TRY, TRY_SHARE * time_limit))
+
+    def _start_again(self) -> bool:
+        """Go back to the last relaxation that was solved, or to few moments; once only."""
+        if self.is_careful:
+            return False
+        self.is_careful = True
+        if self.solved is None:
+            self.moments = first_moments(self.graph, self.budget, FEW_MOMENTS)
+            self.cuts = frozenset()
+        else:
+            self.moments, self.cuts, found = self.solved
+            self._refine(found)
+        return True
 
     def _refine(self, found: list[Extraction]) -> bool:
-        """Take over the new moments and cuts of the better extraction; whether there were any."""
+        """Take over the breaks of the better extraction, or one of them; whether any is new."""
+        before = self.moments, self.cuts
         for each in sorted(found, key=lambda each: (each.schedule is None, each.peak)):
-            moments = tuple(sorted({*self.moments, *each.moments}))
-            cuts = self.cuts | each.cuts
-            if (moments, cuts) != (self.moments, self.cuts):
-                self.moments, self.cuts = moments, cuts
+            for place in each.breaks:
+                self.moments = tuple(sorted({*self.moments, *place.moments}))
+                self.cuts |= place.cuts
+                if self.is_careful and (self.moments, self.cuts) != before:
+                    return True
+            if (self.moments, self.cuts) != before:
                 return True
         return False
 
 
-def first_moments(graph: ComputationGraph, budget: int) -> tuple[int, ...]:
-    """The worst step, if over budget when nothing is repeated, of each of a dozen chunks."""
+def first_moments(graph: ComputationGraph, budget: int, count: int) -> tuple[int, ...]:
+    """The worst step, if over budget when nothing is repeated, of each of `count` chunks."""
     timeline = simulate(graph, Schedule(range(len(graph)))).timeline - graph.fixed_bytes
     over = np.flatnonzero(timeline > budget)
-    chunks = np.array_split(over, min(FIRST_MOMENTS, max(1, len(over))))
+    chunks = np.array_split(over, min(count, max(1, len(over))))
     return tuple(int(chunk[np.argmax(timeline[chunk])]) for chunk in chunks if len(chunk))
 
 

@@ -13,19 +13,26 @@ from solvers.simulate import simulate
 
 
 @dataclass(frozen=True)
+class Break:
+    """A place where a schedule breaks the budget: what the next relaxation may look at there."""
+
+    moments: frozenset[int]
+    cuts: frozenset[Cut] = frozenset()
+
+
+@dataclass(frozen=True)
 class Extraction:
     """A schedule, and what the next relaxation has to look at.
 
     Attributes:
         schedule: None if a value was wanted that can no longer be computed.
         peak: of the schedule without `fixed_bytes`.
-        moments, cuts: where it breaks the budget; empty if it does not.
+        breaks: the worst of each segment, the worst of all first; empty if under budget.
     """
 
     schedule: Schedule | None
     peak: int
-    moments: frozenset[int]
-    cuts: frozenset[Cut]
+    breaks: tuple[Break, ...]
 
 
 class _ExpiredError(ValueError):
@@ -66,7 +73,7 @@ def extract(
                 if drop_early:
                     live -= {int(i) for i in np.flatnonzero(R[segment])}
     except _ExpiredError as expired:
-        return Extraction(None, 0, frozenset(expired.args), frozenset())
+        return Extraction(None, 0, (Break(frozenset(expired.args)),))
     schedule = Schedule(steps).without_useless(graph)
     return _examine(graph, budget, moments, schedule)
 
@@ -111,12 +118,11 @@ def _examine(
             if memory > worst.get(segment, (0, 0, 0))[0]:
                 worst[segment] = (memory, reached, -1 if is_first else node)
         reached += is_first
-    new_moments: set[int] = set()
-    cuts: set[Cut] = set()
-    for _, stage, repeated in worst.values():
-        new_moments.add(stage)
-        if repeated >= 0:
-            cuts.add((stage, repeated))
-            if stage > 0:
-                new_moments.add(stage - 1)
-    return Extraction(schedule, int(timeline.max()), frozenset(new_moments), frozenset(cuts))
+    breaks = []
+    for _, stage, repeated in sorted(worst.values(), reverse=True):
+        if repeated < 0:
+            breaks.append(Break(frozenset({stage})))
+        else:
+            stages = frozenset({max(0, stage - 1), stage})
+            breaks.append(Break(stages, frozenset({(stage, repeated)})))
+    return Extraction(schedule, int(timeline.max()), tuple(breaks))

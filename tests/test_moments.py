@@ -1,10 +1,13 @@
 import itertools
+import math
 from dataclasses import replace
 
 import pytest
 
 from solvers import ComputationGraph, Node, Schedule, Solution, Status, simulate, solve
+from solvers.backends import backend
 from solvers.layer_graphs import unit_chain
+from solvers.moments import FEW_MOMENTS, PROVED, Moments
 from solvers.moments_model import build_model, last_needs
 from solvers.sequence import first_order, greedy_order, renumber
 from tests.brute_force import budgets, cheapest, random_graph
@@ -140,3 +143,24 @@ def test_what_holds_for_one_order_is_not_claimed_for_all():
     assert fixed.status is Status.OPTIMAL
     assert free.status is Status.FEASIBLE
     assert free.bound_order == "fixed"
+
+
+def test_starts_again_from_few_moments_and_still_proves_the_optimum() -> None:
+    graph = shared_graph("unet_b32_train")
+    budget = simulate(graph, Schedule(range(len(graph)))).peak // 2
+    moments = Moments(graph, budget, backend("highs"))
+    assert not moments.next_pass(1e-3, None).cut_short
+    assert moments.is_careful
+    assert len(moments.moments) == FEW_MOMENTS
+    counts = []
+    cost = math.inf
+    while cost > moments.bound * (1 + PROVED):
+        counts.append(len(moments.moments) + len(moments.cuts))
+        found = moments.next_pass(60, None)
+        assert not found.cut_short
+        fitting = (each for each in found.schedules if simulate(graph, each).peak <= budget)
+        cost = min([cost, *(simulate(graph, each).cost for each in fitting)])
+        assert not found.exhausted or cost <= moments.bound * (1 + PROVED)
+    # A break brings at most two moments and a cut.
+    assert all(later - earlier <= 3 for earlier, later in itertools.pairwise(counts))
+    assert 100 * (cost / graph.one_pass_cost - 1) == pytest.approx(6.967, abs=2e-3)
