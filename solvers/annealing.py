@@ -20,6 +20,7 @@ from solvers.tape import (
     JOURNAL,
     Tape,
     compiled,
+    compiled_entry,
     insert,
     keep_best,
     latest_before,
@@ -181,15 +182,15 @@ def move(tape: Tape, free: bool, price: float, allowed: float) -> bool:
     if kind < 50:
         return add_repeat(tape, price, allowed)
     if kind < 72:
-        return drop_repeat(tape)
+        return drop_repeat(tape, price, allowed)
     if kind < 75:
-        return merge_first(tape) if free else drop_repeat(tape)
+        return merge_first(tape) if free else drop_repeat(tape, price, allowed)
     if free and kind < 85:
         return drag(tape)
     return shift(tape)
 
 
-@compiled
+@compiled_entry
 def anneal(
     tape: Tape,
     moves: int,

@@ -132,7 +132,11 @@ class Portfolio:
     def find_least_memory(self) -> int:
         """The least peak found in the time that is left; its schedule may be under budget."""
         schedule, peak = least_memory_found(
-            self.graph, self.problem.order, self.deadline, self.problem.seed
+            self.graph,
+            self.problem.order,
+            self.deadline,
+            self.problem.seed,
+            self.search.leanest,
         )
         self.search.offer(schedule)
         return peak
@@ -215,9 +219,12 @@ class Portfolio:
         before = self.search.cost
         is_busy = self.running is not None or self.bounding is not None
         count = len(self.search.chains) - is_busy
-        starts = [Start(each, WARM) for each in self.proposals[-1:]]
-        self.proposals.clear()
+        starts: list[Start] = []
         turn = self.search.rounds
+        # A lone chain works on the incumbent every other time.
+        if count > 1 or self.search.schedule is None or turn % 2 == 0:
+            starts += [Start(each, WARM) for each in self.proposals[-1:]]
+            self.proposals.clear()
         for i in range(len(starts), max(1, count)):
             known = self.search.schedule or self.search.leanest
             if known is not None and (i + turn) % 2 and self.search.fits(known):

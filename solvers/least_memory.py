@@ -33,7 +33,7 @@ def find_least_memory(
     """Search for the schedule of least peak; the bound is `solvers.bounds.memory_bound`.
 
     Args:
-        time_limit: seconds, compilation (once, 20) not included.
+        time_limit: seconds, compilation (once, some 45) not included.
 
     Example:
         >>> from solvers import ComputationGraph, Node

@@ -84,8 +84,8 @@ class Chain:
         """Anneal from `hot` to `cold`; the best schedule under budget that costs below `limit`."""
         # Excess is counted slot by slot, so that what is over budget gathers in ever fewer slots,
         # where at last nothing can move any more.
-        occupant = self.tape.occupant
-        lay(self.tape, occupant[occupant >= 0], self.budget_units)
+        steps = np.array(self.current().steps, dtype=np.int64)
+        lay(self.tape, steps, self.budget_units)
         highest_price = HIGHEST_PRICE * self.unit / self.mean_memory
         self.price, length = anneal(
             self.tape,
@@ -98,6 +98,11 @@ class Chain:
             limit,
         )
         return Schedule(self.tape.best[:length]) if length else None
+
+    def current(self) -> Schedule:
+        """What is on the tape, under budget or not."""
+        occupant = self.tape.occupant
+        return Schedule(occupant[occupant >= 0])
 
 
 class Search:
@@ -163,7 +168,7 @@ class Search:
                 now = time.monotonic()
                 left = deadline - now
                 if left <= 0:
-                    return
+                    break
                 moves_left = moves - done
                 if self.speed:
                     moves_left = min(moves_left, int(self.speed * left) + 1)
@@ -185,10 +190,13 @@ class Search:
                         on_found(self.schedule, self.cost)
                 self.speed = chunk / max(1e-6, time.monotonic() - now)
                 done += chunk
+        if self.schedule is None:
+            for chain in chains:
+                self.offer(chain.current())
 
 
 def compile_kernels() -> float:
-    """Make sure that the search is compiled; the seconds that this took (20 once, then none)."""
+    """Make sure that the search is compiled; the seconds that this took (some 45 once, then 0)."""
     before = time.monotonic()
     chain = Chain(ComputationGraph((Node("a", 1.0, 1),)), "fixed", 0)
     chain.start(Schedule([0]), 1)
@@ -248,13 +256,23 @@ def improve(
 
 
 def least_memory_found(
-    graph: ComputationGraph, order: Order, deadline: float, seed: int = 0
+    graph: ComputationGraph,
+    order: Order,
+    deadline: float,
+    seed: int = 0,
+    known: Schedule | None = None,
 ) -> tuple[Schedule, int]:
     """The schedule of least peak that a search finds, and its peak, `fixed_bytes` included.
 
     Each round aims at a peak lower than the best so far, the next one less low after a miss.
+
+    Args:
+        known: a schedule to begin with, if it is leaner than those without repeats.
     """
-    best = min(starts_of(graph, order), key=lambda each: simulate(graph, each).peak)
+    starts = starts_of(graph, order)
+    if known is not None and Chain(graph, order, seed).fits(known):
+        starts.append(known)
+    best = min(starts, key=lambda each: simulate(graph, each).peak)
     peak = simulate(graph, best).peak
     floor = graph.fixed_bytes + least_need(graph)
     moves = moves_per_round(graph) // 4
@@ -297,7 +315,9 @@ def solve_search(problem: Problem) -> Solution:
             reserve=LEAST_SHARE * problem.time_limit,
         )
         if search.schedule is None:
-            least = least_memory_found(graph, problem.order, deadline, problem.seed)[1]
+            least = least_memory_found(
+                graph, problem.order, deadline, problem.seed, search.leanest
+            )[1]
     except KeyboardInterrupt:
         pass
     return answer(

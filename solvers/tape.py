@@ -35,17 +35,30 @@ TOTALS = 5
 
 DRAGGED = 24  # most computations that one move drags along
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "_nrt": False,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
+_NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True}
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
-    """Compile `function`, which may not allocate.
+    """Compile `function`, which may not allocate, for calls from compiled functions only.
 
     Counting references to the tape's arrays, which the caller holds anyway, would take most of
     the time; without numba's run time (`_nrt`) nothing is counted and nothing can be allocated.
+    A door to Python for every function would take a third of the time to compile all.
     """
+    return cast(Function, njit(**_OPTIONS, **_NO_DOOR)(function))
+
+
+def compiled_entry(function: Function) -> Function:
+    """The same for functions that Python calls."""
     return cast(Function, njit(**_OPTIONS)(function))
 
 
@@ -171,17 +184,23 @@ def add_memory(tape: Tape, first: int, last: int, change: int) -> None:
 
 
 @compiled
-def excess_above(tape: Tape, first: int, last: int, most: int) -> int:
-    """What the excess falls by if the slots first…last have `most` bytes less."""
+def excess_gained(tape: Tape, first: int, last: int, change: int, shift: int = 0) -> int:
+    """What the excess would grow by if the slots first…last had `change` bytes more.
+
+    Args:
+        shift: bytes that these slots are taken to have more than they do, before and after.
+    """
     total = 0
     for block in range(first >> BLOCK_BITS, (last >> BLOCK_BITS) + 1):
-        if tape.high[block] <= 0:
+        if tape.high[block] + shift + max(change, 0) <= 0:
             continue
         start = max(first - (block << BLOCK_BITS), 0)
         stop = min(last - (block << BLOCK_BITS), BLOCK - 1) + 1
+        base = int32(tape.addend[block] + shift)
+        small_change = int32(change)
         for place in range(start, stop):
-            over = tape.profile[block, place] + tape.addend[block]
-            total += min(max(over, 0), most)
+            old = int32(tape.profile[block, place] + base)
+            total += max(int32(old + small_change), int32(0)) - max(old, int32(0))
     return total
 
 
@@ -362,7 +381,7 @@ def random_unit(tape: Tape) -> float:
     return random_bits(tape) / 0x1000000000
 
 
-@compiled
+@compiled_entry
 def lay(tape: Tape, steps: Integers, budget: int) -> None:
     """Write the schedule `steps` on the tape, spread evenly."""
     tape.occupant[:] = -1
@@ -381,7 +400,7 @@ def lay(tape: Tape, steps: Integers, budget: int) -> None:
     tape.totals[JOURNAL] = 0
 
 
-@compiled
+@compiled_entry
 def keep_best(tape: Tape) -> int:
     """Copy the schedule that is on the tape to `tape.best`; its length."""
     length = 0

@@ -21,7 +21,7 @@ ROOMY, ROOMY_SLOTS = 1000, 8  # nodes up to which there is room for more repeats
 def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
     """An empty tape for `graph`; a fixed order is one more relation between first computations."""
     n = len(graph)
-    copies = max(6, min(20, 2000 // n))
+    copies = max(16, min(20, 2000 // n))
     per_node = ROOMY_SLOTS if n <= ROOMY else SLOTS_PER_NODE
     slots = BLOCK * -(-max(per_node * n, 128) // BLOCK)
     always = [

@@ -9,7 +9,7 @@ from solvers.tape import (
     REPEATED,
     Tape,
     compiled,
-    excess_above,
+    excess_gained,
     insert,
     last_reader,
     latest_before,
@@ -30,6 +30,7 @@ from solvers.tape_places import (
 
 UNTARGETED_ONE_IN = 8  # repeats: that one may be of a value that frees nothing over budget
 INPUT_ONE_IN = 4  # inputs of a repeat that are gone: that one is repeated, not held for it
+DEAR, DEAR_ONE_IN = 2.0, 2  # the same where holding it is so many times as dear as repeating it
 
 
 @compiled
@@ -64,11 +65,23 @@ def may_repeat(tape: Tape, node: int) -> bool:
 
 
 @compiled
+def repeats_input(tape: Tape, read: int, held: float) -> bool:
+    """Whether to repeat an input rather than hold it longer, which would be worse by `held`.
+
+    Always deciding by price makes repeats grow without end where memory is short.
+    """
+    if random_below(tape, INPUT_ONE_IN) == 0:
+        return True
+    return held > DEAR * tape.cost[read] and random_below(tape, DEAR_ONE_IN) == 0
+
+
+@compiled
 def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
     """Compute again, just before a use of it, a value and maybe some of its inputs.
 
-    Most repeats cost more than the excess that they could free at best is worth, which is known
-    before anything is done; those that are worse by more than `allowed` are not tried.
+    Most repeats cost more than the excess that they could free at best is worth, less what inputs
+    that are held longer for them add. That is known before anything is done; those that are worse
+    by more than `allowed` are not tried.
     """
     if 5 * tape.totals[COMPUTATIONS] > 4 * len(tape.occupant):
         return False
@@ -78,14 +91,13 @@ def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
     k = latest_before(tape, read, use)
     made = tape.slot[read, k]
     last = last_reader(tape, read, made, use)
-    freed = excess_above(tape, last + 1, use - 1, tape.memory[read])
+    memory = tape.memory[read]
+    freed = -excess_gained(tape, last + 1, use - 1, -memory)
     if freed == 0 and random_below(tape, UNTARGETED_ONE_IN) > 0:
         return False
-    replaces = k > 0 and last == made
-    most = allowed + price * freed  # what it may cost
-    if not replaces and tape.cost[read] > most:
-        return False
-    most += tape.total_cost[0]
+    # Where the old repeat goes, and what only it had read, nothing is known in advance.
+    is_sure = k == 0 or last != made
+    most = tape.total_cost[0] + allowed + price * freed  # what all may cost
     pending = tape.moved
     pending[0, 0], pending[0, 1] = read, use
     count = 1
@@ -101,28 +113,58 @@ def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
         if slot < 0 or slot > expiry(tape, node):
             continue
         for each in range(tape.reads.start[node], tape.reads.start[node + 1]):
+            if is_sure and tape.total_cost[0] + tape.cost[node] > most:
+                break
             read = tape.reads.node[each]
             if not tape.reads.always[each] or tape.memory[read] == 0 or count >= DRAGGED:
                 continue
             last = tape.end[read, latest_before(tape, read, slot)]
-            if last < slot and random_below(tape, INPUT_ONE_IN) == 0:
+            if last >= slot:
+                continue
+            shift = 0 if any_added else -memory
+            held = price * excess_gained(tape, last + 1, slot, tape.memory[read], shift)
+            if repeats_input(tape, read, held):
                 pending[count, 0], pending[count, 1] = read, slot
                 count += 1
-        insert(tape, node, slot)
-        any_added = True
-        drop_useless(tape, node, k)
-        if tape.total_cost[0] > most:
+            else:
+                most -= held
+        if is_sure and tape.total_cost[0] + tape.cost[node] > most:
             break
+        insert(tape, node, slot)
+        drop_useless(tape, node, k)
+        any_added = is_sure = True
     return any_added
 
 
 @compiled
-def drop_repeat(tape: Tape) -> bool:
-    """Remove a repeat and what only it had read."""
+def drop_repeat(tape: Tape, price: float, allowed: float) -> bool:
+    """Remove a repeat and what only it had read.
+
+    Not tried where it is known to be worse by more than `allowed`: what is held instead adds more
+    excess than the repeat costs and its inputs free.
+    """
     if tape.totals[REPEATED] == 0:
         return False
     node = tape.repeated[random_below(tape, tape.totals[REPEATED])]
-    slot = tape.slot[node, 1 + random_below(tape, tape.times[node] - 1)]
+    k = 1 + random_below(tape, tape.times[node] - 1)
+    slot = tape.slot[node, k]
+    memory = tape.memory[node]
+    worse = price * excess_gained(tape, tape.end[node, k - 1] + 1, slot - 1, memory)
+    worse -= tape.cost[node]
+    if tape.end[node, k] > slot and worse > allowed:
+        for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
+            read = tape.reads.node[link]
+            at = latest_before(tape, read, slot)
+            if not tape.reads.always[link] or tape.end[read, at] != slot:
+                continue
+            last = last_reader(tape, read, tape.slot[read, at], slot)
+            if at > 0 and last == tape.slot[read, at]:
+                # It goes, too, and perhaps more with it: try.
+                worse = allowed
+                break
+            worse += price * excess_gained(tape, last + 1, slot, -tape.memory[read], memory)
+        if worse > allowed:
+            return False
     remove(tape, node, slot)
     drop_inputs(tape, node, slot)
     return True

@@ -46,9 +46,9 @@ def test_found_and_provable_enclose_the_truth(order: Order) -> None:
 def test_the_least_memory_as_a_budget(solver: str) -> None:
     graph = unit_chain(8)
     solution = solve(graph, "min", solver, time_limit=4)
-    assert (solution.peak, solution.least_budget, solution.provable_budget) == (4, 4, 3)
+    assert (solution.peak, solution.least_budget, solution.provable_budget) == (3, 3, 3)
     assert solution.cost is not None
-    assert solution.cost >= 26  # the optimum at 4
+    assert solution.cost >= cheapest(graph, 3) - 1e-9
     assert solution.status in (Status.OPTIMAL, Status.FEASIBLE)
 
 
