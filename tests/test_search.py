@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from solvers import ComputationGraph, Node, Schedule, Status, simulate, solve
 from solvers.layer_graphs import unit_chain
-from solvers.search import COLD, HOT, Chain, compile_kernels, least_memory_found
+from solvers.search import COLD, HOT, Chain, Search, Start, compile_kernels, least_memory_found
 from solvers.tape import COMPUTATIONS, EXCESS, keep_best
 from solvers.tape_layout import memory_unit
 from tests.brute_force import budgets, cheapest, random_graph
@@ -105,3 +106,15 @@ def test_a_hopeless_budget_tells_the_least_that_was_found() -> None:
     assert solution.status is Status.TIMEOUT
     assert solution.least_budget is not None
     assert 3 < solution.least_budget < 17
+
+
+def test_a_round_that_ends_over_budget_still_gives_a_leaner_start() -> None:
+    graph = unit_chain(32)
+    in_order = Schedule(range(len(graph)))
+    search = Search(graph, 2, "fixed", seed=0, chains=1)  # a node and what it reads take 3
+    search.offer(in_order)
+    search.round([Start(in_order, HOT)], 50_000, time.monotonic() + 60, 0.0, lambda *_: None)
+    assert search.schedule is None
+    assert search.leanest is not None
+    assert simulate(graph, search.leanest).peak == search.least_peak
+    assert search.least_peak < simulate(graph, in_order).peak // 2
