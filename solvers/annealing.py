@@ -27,7 +27,6 @@ from solvers.tape import (
     random_below,
     random_unit,
     remove,
-    slot_over_budget,
     undo,
 )
 from solvers.tape_places import (
@@ -38,6 +37,7 @@ from solvers.tape_places import (
     is_focused,
     latest_allowed,
     random_occupied,
+    slot_over_budget,
 )
 from solvers.tape_repeats import add_repeat, drop_repeat, merge_first
 

@@ -45,7 +45,10 @@ LARGEST_RELAXED = 3000  # nodes up to which the relaxation is worth its time
 PATIENCE = 6  # rounds without a gain worth having after which the search ends
 SETTLED_PATIENCE = 3  # the same, once the incumbent is optimal for its order
 WORTH = 2e-4  # a gain worth having, relative
-SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, and share of the time left, of one pass
+SHORTEST_PASS, PASS_SHARE = (
+    3.0,
+    0.4,
+)  # seconds, and share of the time left, of a pass in a free order
 FIRST_STAIR = 0.5  # of the way to the budget, while nothing is under it
 LAST_STAIR = 0.01  # relative distance that is no longer divided
 ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes
@@ -171,8 +174,8 @@ class Portfolio:
             start = Schedule(rank[node] for node in incumbent.steps)
         left = max(0.1, self.deadline - time.monotonic())
         longest = max(SHORTEST_PASS, PASS_SHARE * left)
-        is_last_try = self.is_cut_short or self.problem.order == "fixed"
-        limit = left if is_last_try else min(left, longest)
+        may_take_all = self.is_cut_short or self.problem.order == "fixed"
+        limit = left if may_take_all else min(left, longest)
         if is_first_look:
             limit = min(left, SHORTEST_PASS)
         self.running = pool.submit(self.moments.next_pass, limit, start)

@@ -205,18 +205,6 @@ def excess_gained(tape: Tape, first: int, last: int, change: int, shift: int = 0
 
 
 @compiled
-def slot_over_budget(tape: Tape) -> int:
-    """A random slot that is over budget; there must be one."""
-    block = random_below(tape, len(tape.high))
-    while tape.high[block] <= 0:
-        block = (block + 1) % len(tape.high)
-    place = random_below(tape, BLOCK)
-    while tape.profile[block, place] + tape.addend[block] <= 0:
-        place = (place + 1) % BLOCK
-    return block * BLOCK + place
-
-
-@compiled
 def latest_before(tape: Tape, node: int, slot: int) -> int:
     """Index of the last computation of `node` before `slot`, or −1."""
     k = int(tape.times[node]) - 1

@@ -15,13 +15,14 @@ from solvers.tape import BLOCK, DRAGGED, RANDOM, TOTALS, Integers, Links, Tape
 JOURNAL_LENGTH = 4096
 MOST_OF_ONE, MOST_OF_ALL = 2**24, 2**30  # units of memory
 SLOTS_PER_NODE = 4
+FEWEST_TIMES, MOST_TIMES, TIMES_OF_ALL = 16, 20, 2000  # room to compute one node, and all
 ROOMY, ROOMY_SLOTS = 1000, 8  # nodes up to which there is room for more repeats, and how much
 
 
 def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
     """An empty tape for `graph`; a fixed order is one more relation between first computations."""
     n = len(graph)
-    copies = max(16, min(20, 2000 // n))
+    times = min(MOST_TIMES, max(FEWEST_TIMES, TIMES_OF_ALL // n))
     per_node = ROOMY_SLOTS if n <= ROOMY else SLOTS_PER_NODE
     slots = BLOCK * -(-max(per_node * n, 128) // BLOCK)
     always = [
@@ -47,8 +48,8 @@ def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
         expires=reverse(links(expired_by)),
         occupant=np.full(slots, -1, dtype=np.int64),
         times=np.zeros(n, dtype=np.int64),
-        slot=np.zeros((n, copies), dtype=np.int64),
-        end=np.zeros((n, copies), dtype=np.int64),
+        slot=np.zeros((n, times), dtype=np.int64),
+        end=np.zeros((n, times), dtype=np.int64),
         profile=np.zeros((slots // BLOCK, BLOCK), dtype=np.int32),
         addend=np.zeros(slots // BLOCK, dtype=np.int32),
         high=np.zeros(slots // BLOCK, dtype=np.int32),

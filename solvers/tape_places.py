@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvers.tape import EXCESS, Tape, compiled, latest_before, random_below
+from solvers.tape import BLOCK, EXCESS, Tape, compiled, latest_before, random_below
 
 REACH = 96  # how far a move looks for an empty slot
 TRIES = 24  # nodes that are looked at for one that is held at a given slot
@@ -91,6 +91,18 @@ def next_reader(tape: Tape, node: int, slot: int) -> int:
 def is_focused(tape: Tape) -> bool:
     """Whether to make a move where the tape is over budget, which may be in few places."""
     return tape.totals[EXCESS] > 0 and random_below(tape, 2) == 0
+
+
+@compiled
+def slot_over_budget(tape: Tape) -> int:
+    """A random slot that is over budget; there must be one."""
+    block = random_below(tape, len(tape.high))
+    while tape.high[block] <= 0:
+        block = (block + 1) % len(tape.high)
+    place = random_below(tape, BLOCK)
+    while tape.profile[block, place] + tape.addend[block] <= 0:
+        place = (place + 1) % BLOCK
+    return block * BLOCK + place
 
 
 @compiled

@@ -15,7 +15,6 @@ from solvers.tape import (
     latest_before,
     random_below,
     remove,
-    slot_over_budget,
 )
 from solvers.tape_places import (
     empty_near,
@@ -26,6 +25,7 @@ from solvers.tape_places import (
     latest_allowed,
     next_reader,
     random_occupied,
+    slot_over_budget,
 )
 
 UNTARGETED_ONE_IN = 8  # repeats: that one may be of a value that frees nothing over budget
