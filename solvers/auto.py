@@ -45,10 +45,7 @@ LARGEST_RELAXED = 3000  # nodes up to which the relaxation is worth its time
 PATIENCE = 6  # rounds without a gain worth having after which the search ends
 SETTLED_PATIENCE = 3  # the same, once the incumbent is optimal for its order
 WORTH = 2e-4  # a gain worth having, relative
-SHORTEST_PASS, PASS_SHARE = (
-    3.0,
-    0.4,
-)  # seconds, and share of the time left, of a pass in a free order
+SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, share of those left: a pass in a free order
 FIRST_STAIR = 0.5  # of the way to the budget, while nothing is under it
 LAST_STAIR = 0.01  # relative distance that is no longer divided
 ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes

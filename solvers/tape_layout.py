@@ -15,7 +15,7 @@ from solvers.tape import BLOCK, DRAGGED, RANDOM, TOTALS, Integers, Links, Tape
 JOURNAL_LENGTH = 4096
 MOST_OF_ONE, MOST_OF_ALL = 2**24, 2**30  # units of memory
 SLOTS_PER_NODE = 4
-FEWEST_TIMES, MOST_TIMES, TIMES_OF_ALL = 16, 20, 2000  # room to compute one node, and all
+FEWEST_TIMES, MOST_TIMES, TIMES_OF_ALL = 16, 20, 2000  # for how often a node is computed
 ROOMY, ROOMY_SLOTS = 1000, 8  # nodes up to which there is room for more repeats, and how much
 
 
