@@ -184,6 +184,7 @@ def _solve_least(
     return replace(
         solution,
         provable_budget=least.bound,
-        least_budget=least.peak,
+        # What was found within the least may happen to need less still.
+        least_budget=min(least.peak, solution.least_budget or least.peak),
         seconds=time.monotonic() - started,
     )

@@ -1,5 +1,6 @@
 import pytest
 
+from experiments.layered_graphs import layered_graph
 from solvers import BudgetError, SolverError, Status, simulate, solve
 from solvers.bounds import memory_bound
 from solvers.comparison import cases
@@ -50,6 +51,16 @@ def test_the_least_memory_as_a_budget(solver: str) -> None:
     assert solution.cost is not None
     assert solution.cost >= cheapest(graph, 3) - 1e-9
     assert solution.status in (Status.OPTIMAL, Status.FEASIBLE)
+
+
+@pytest.mark.parametrize("solver", ["auto", "search"])
+def test_the_least_is_no_more_than_the_answer_needs(solver: str) -> None:
+    """The cheapest schedule that fits within the leanest peak often ends a few bytes below it."""
+    graph = layered_graph(100, 236)
+    for seed in range(5):
+        solution = solve(graph, "min", solver, time_limit=0.6, order="free", seed=seed)
+        assert solution.schedule is not None
+        assert solution.least_budget == simulate(graph, solution.schedule).peak
 
 
 def test_who_cannot_search_for_the_least_says_so() -> None:
