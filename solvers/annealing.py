@@ -1,11 +1,11 @@
 """Simulated annealing over schedules on a tape; everything here is compiled.
 
 A sequence is valid once the first computations are in an order that the dependencies allow, so
-repeats are free to come and go. Moves: compute a value again just before a use of it; drop a
-repeat; shift a computation between what it reads and what reads it; drag a first computation
-together with all that would have to follow, or to precede, it. The objective is
-cost + price × excess; the price of excess rises while the tape is over budget and falls while it
-is under. Where it has risen so high that nothing moves any more, it starts again from low down,
+repeats are free to come and go. Moves: compute a value again just before a use of it, or while its
+inputs still live; drop a repeat; shift a computation between what it reads and what reads it; drag
+a first computation together with all that would have to follow, or to precede, it. The objective
+is cost + price × excess; the price of excess rises while the tape is over budget and falls while
+it is under. Where it has risen so high that nothing moves any more, it starts again from low down,
 which loosens what is stuck and keeps the rest. Method: Kirkpatrick et al. (1983); for this
 problem, "FastSA" (see the README).
 """

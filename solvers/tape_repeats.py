@@ -30,12 +30,29 @@ from solvers.tape_places import (
 
 UNTARGETED_ONE_IN = 8  # repeats: that one may be of a value that frees nothing over budget
 INPUT_ONE_IN = 4  # inputs of a repeat that are gone: that one is repeated, not held for it
+# Repeats: that one is made while the inputs still live, not just before it is read; the second
+# where something is over budget.
+EARLY_ONE_IN, EARLY_OVER_ONE_IN = 4, 2
 DEAR, DEAR_ONE_IN = 2.0, 2  # the same where holding it is so many times as dear as repeating it
 
 
 @compiled
+def while_inputs_live(tape: Tape, node: int, after: int, use: int) -> int:
+    """The last slot up to `use` until which every input of `node` lives that outlives `after`."""
+    last = use
+    for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
+        read = tape.reads.node[link]
+        if not tape.reads.always[link] or tape.memory[read] == 0:
+            continue
+        end = tape.end[read, latest_before(tape, read, after)]
+        if end > after + 1:
+            last = min(last, end)
+    return int(last)
+
+
+@compiled
 def random_read(tape: Tape) -> tuple[int, int]:
-    """A node, and a slot that reads it; −1 for the node where there is none."""
+    """A node, and a slot before which to repeat it for a later read; −1 where there is none."""
     use = random_occupied(tape)
     user = tape.occupant[use]
     links = tape.reads.start[user + 1] - tape.reads.start[user]
@@ -44,17 +61,24 @@ def random_read(tape: Tape) -> tuple[int, int]:
     link = tape.reads.start[user] + random_below(tape, links)
     if not tape.reads.always[link] and first_slot(tape, user) != use:
         return -1, use
-    return int(tape.reads.node[link]), use
+    node = tape.reads.node[link]
+    if random_below(tape, EARLY_ONE_IN) == 0:
+        made = tape.slot[node, latest_before(tape, node, use)]
+        use = while_inputs_live(tape, node, last_reader(tape, node, made, use), use)
+    return int(node), use
 
 
 @compiled
 def held_over_budget(tape: Tape) -> tuple[int, int]:
-    """A node whose value is held where the tape is over budget, and the next slot that reads it."""
+    """The same for a value that is held where the tape is over budget."""
     slot = slot_over_budget(tape)
     node = held(tape, slot)
     if node < 0:
         return -1, slot
-    return node, next_reader(tape, node, slot)
+    use = next_reader(tape, node, slot)
+    if random_below(tape, EARLY_OVER_ONE_IN) == 0:
+        use = while_inputs_live(tape, node, slot, use)
+    return node, use
 
 
 @compiled
@@ -77,7 +101,7 @@ def repeats_input(tape: Tape, read: int, held: float) -> bool:
 
 @compiled
 def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
-    """Compute again, just before a use of it, a value and maybe some of its inputs.
+    """Compute again, before a read of it, a value and maybe some of its inputs.
 
     Most repeats cost more than the excess that they could free at best is worth, less what inputs
     that are held longer for them add. That is known before anything is done; those that are worse
