@@ -44,7 +44,7 @@ def test_time_limit_and_progress(order: str) -> None:
     compile_kernels()
     graph = unit_chain(60)
     solution = solve(graph, 0.3, "auto", 4, order=order, on_progress=told.append)  # type: ignore[arg-type]
-    assert solution.seconds < 5.5
+    assert solution.seconds < 8
     assert solution.schedule is not None
     assert simulate(graph, solution.schedule).peak <= 0.3 * graph.input_order_peak
     costs = [each.cost for each in told if each.cost is not None]
