@@ -30,10 +30,10 @@ from solvers.tape_places import (
 
 UNTARGETED_ONE_IN = 8  # repeats: that one may be of a value that frees nothing over budget
 INPUT_ONE_IN = 4  # inputs of a repeat that are gone: that one is repeated, not held for it
+DEAR, DEAR_ONE_IN = 2.0, 2  # the same where holding it is so many times as dear as repeating it
 # Repeats: that one is made while the inputs still live, not just before it is read; the second
 # where something is over budget.
 EARLY_ONE_IN, EARLY_OVER_ONE_IN = 4, 2
-DEAR, DEAR_ONE_IN = 2.0, 2  # the same where holding it is so many times as dear as repeating it
 
 
 @compiled
