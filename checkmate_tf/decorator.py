@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, overload
-from weakref import WeakKeyDictionary
+from typing import Any, cast, overload
 
 import tensorflow as tf
 
+from checkmate_tf.batch_guard import call_if_larger
 from checkmate_tf.cost_models import check_cost_model
+from checkmate_tf.keras_models import forget_functions, is_model, models_of
 from checkmate_tf.measure import held_bytes
 from checkmate_tf.plan import Plan
-from checkmate_tf.planning import PlannedStep, Request, plan_step
+from checkmate_tf.planning import PlannedStep, Planner, Request
 from checkmate_tf.rehearsal import has_generators
 from checkmate_tf.rewriting import rewrite_extracted
+from checkmate_tf.tracing import Arguments, Tracer, batch_of
 from checkmate_tf.user_warnings import warn_user
 from checkmate_tf.watching import WatchedStep
 from profiles.profile import Profile
-from solvers import Budget, CheckmateError, find_solver, parse_budget
+from solvers import CheckmateError, find_solver, parse_budget
 from solvers.solution import Order
 
 
@@ -120,7 +122,15 @@ def rematerialize(
     )
     check_cost_model(costs)
     if function is None:
-        return lambda step: RematerializedStep(step, request)
+        return lambda step: _decorated(step, request)
+    return _decorated(function, request)
+
+
+def _decorated(function: Callable[..., Any], request: Request) -> RematerializedStep:
+    if isinstance(function, RematerializedStep):  # as when a cell of a notebook runs again
+        function = function.function
+    for model in models_of(function):
+        forget_functions(model)
     return RematerializedStep(function, request)
 
 
@@ -128,128 +138,166 @@ class RematerializedStep:
     """A step that runs by a plan, one for every signature that it is called with.
 
     Attributes:
+        function: the step itself, without a plan.
         plan: of the latest signature; None before the first call, and where nothing could be
             computed again.
     """
 
+    function: Callable[..., Any]
     plan: Plan | None
 
-    def __init__(self, function: Callable[..., Any], request: Request) -> None:
+    def __init__(self, function: Callable[..., Any], request: Request, owner: Any = None) -> None:
+        """`owner` is the object that the step is a method of, where `function` doesn't tell."""
         functools.update_wrapper(self, function, updated=())
-        self._function = function
+        owner = owner if owner is not None else getattr(function, "__self__", None)
+        self.function = function
         self._request = request
-        self._runs: dict[str, Callable[..., Any]] = {}
-        self._bound: WeakKeyDictionary[Any, RematerializedStep] = WeakKeyDictionary()
+        self._owner = owner
+        self._model = owner if is_model(owner) else None
+        self._tracer = Tracer(function, self._model)
+        self._planner = Planner(request)
+        self._batch_size = request.batch_size
+        self._largest_batch: int | None = None
+        self._lock = threading.RLock()
+        self._said: set[str] = set()
         self.plan = None
 
     def __get__(self, instance: Any, owner: type | None = None) -> RematerializedStep:
-        """As methods do: the step of one model."""
-        if instance is None:
+        """As methods do: the step of one model, which keeps it."""
+        if instance is None or not hasattr(self.function, "__get__"):
             return self
-        if instance not in self._bound:
-            method = functools.partial(self._function, instance)
-            functools.update_wrapper(method, self._function)
-            step = RematerializedStep(method, self._request)
-            step._owner = instance
-            self._bound[instance] = step
-        return self._bound[instance]
+        # In the instance, so that both go together; a copy of it needs a step of its own.
+        key = f"_rematerialized_{id(self)}"
+        bound: RematerializedStep | None = vars(instance).get(key)
+        if bound is None or bound._owner is not instance:
+            method = self.function.__get__(instance, owner)
+            bound = RematerializedStep(method, self._request, instance)
+            vars(instance)[key] = bound
+        return bound
 
-    _owner: Any = None
+    def __reduce__(self) -> Any:
+        """A copy, as of the model that it belongs to, plans for itself."""
+        return RematerializedStep, (self.function, self._request, self._owner)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step; plan it first where it has not been called like this before."""
-        leaves = tf.nest.flatten((args, kwargs), expand_composites=True)
-        leaves = [tf.convert_to_tensor(each) if _is_array(each) else each for each in leaves]
-        tensors = [each for each in leaves if isinstance(each, tf.Tensor)]
-        key = _signature_text((args, kwargs), leaves, self._request.batch_size)
-        if key not in self._runs:
-            self._runs[key] = self._prepare((args, kwargs), leaves)
-        return self._runs[key](*tensors)
+        if tf.config.functions_run_eagerly() or getattr(self._model, "run_eagerly", False):
+            self._say_once("functions run eagerly: the step runs as it is, without a plan")
+            return self.function(*args, **kwargs)
+        arguments = self._tracer.bind(args, kwargs)
+        run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
+        return run(*arguments[0], **arguments[1])
 
-    def _prepare(self, structure: Any, leaves: list[Any]) -> Callable[..., Any]:
-        """Trace, plan and rewrite the step for arguments like `leaves`."""
-        _refuse_compilation(self._function, self._owner)
-        function: Any = self._function
-        autograph = True
-        if hasattr(function, "python_function"):
-            autograph = function._autograph
-            function = function.python_function
-        static = [None if isinstance(each, tf.Tensor) else each for each in leaves]
-        is_tensor = [isinstance(each, tf.Tensor) for each in leaves]
+    def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
+        """What runs the step for arguments like these."""
+        self._note_batch(batch_of(arguments))
+        batch_size = self._batch_size
+        traced = self._tracer.traced()
+        concrete = self._tracer.trace(traced, arguments, batch_size)
+        key = concrete, batch_size
+        if key not in traced.runs:
+            with self._lock:
+                if key not in traced.runs:
+                    self._refuse_compilation()
+                    self._tracer.note_new_trace(arguments)
+                    traced.runs[key] = self._planned_run(concrete, batch_size)
+        return traced.runs[key]
 
-        def flat_step(*tensors: Any) -> Any:
-            given = iter(tensors)
-            filled = [
-                next(given) if tensor else value
-                for tensor, value in zip(is_tensor, static, strict=True)
-            ]
-            args, kwargs = tf.nest.pack_sequence_as(structure, filled, expand_composites=True)
-            return function(*args, **kwargs)
-
-        specs = [
-            _spec(each, self._request.batch_size) for each in leaves if isinstance(each, tf.Tensor)
-        ]
-        traced = tf.function(flat_step, autograph=autograph)
-        concrete: Callable[..., Any] = traced.get_concrete_function(*specs)
-        planned = self._planned(concrete, self._request)
+    def _planned_run(self, concrete: Any, batch_size: int | None) -> Callable[..., Any]:
+        planned = self._plan(concrete, batch_size)
         if planned is None:
-            warn_user(
-                f"nothing in {getattr(function, '__name__', function)!r} can be computed again; "
-                "it runs unchanged"
-            )
-            return concrete
+            return cast(Callable[..., Any], concrete)
         step = _rewritten(planned)
-        if not self._request.rehearse or self._request.budget.least or held_bytes() is None:
+        if not self._can_be_exchanged(planned):
             return step
-        if has_generators(planned.extracted):  # another step would draw the same numbers again
-            return step
-        request = replace(self._request, budget=Budget(bytes=planned.plan.budget))
+        budget = planned.plan.budget
 
         def leaner(margin: int) -> Callable[..., Any]:
-            leaner_one = self._planned(concrete, request, margin)
-            return concrete if leaner_one is None else _rewritten(leaner_one)
+            leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
+            self.plan = leaner_one.plan
+            return _rewritten(leaner_one)
 
-        return WatchedStep(step, planned.plan.budget, leaner)
+        return WatchedStep(step, budget, leaner)
 
-    def _planned(self, concrete: Any, request: Request, margin: int = 0) -> PlannedStep | None:
-        planned = plan_step(concrete, request, margin)
-        if planned is not None:
+    def _can_be_exchanged(self, planned: PlannedStep) -> bool:
+        """Whether a leaner plan may take over in the middle of training."""
+        return (
+            self._request.rehearse
+            and not self._request.budget.least
+            and not planned.beyond_budget
+            and held_bytes() is not None
+            # Another step would draw the same random numbers again.
+            and not has_generators(planned.extracted)
+        )
+
+    def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
+        """What makes the step a part of the function that is being traced."""
+        self._refuse_compilation()
+        batch = batch_of(arguments)
+        self._note_batch(batch)
+        concrete = self._tracer.trace_anew(arguments)
+        size = self._batch_size if self._batch_size is not None else self._largest_batch
+        planned = self._plan(concrete, size)
+        if planned is None:
+            return cast(Callable[..., Any], concrete)
+        if batch is not None and batch.shape[0] is None and size is not None:
+            call_if_larger(batch, size, self._larger_batch_came)
+        return _rewritten(planned)
+
+    def _plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
+        planned = self._planner.plan(concrete, batch_size)
+        if planned is None:
+            name = getattr(self.function, "__name__", repr(self.function))
+            self._say_once(f"nothing in {name!r} can be computed again; it runs unchanged")
+        else:
             self.plan = planned.plan
         return planned
+
+    def _note_batch(self, batch: Any) -> None:
+        """See whether a batch is larger than the user said."""
+        size = None if batch is None else batch.shape[0]
+        if size is None:
+            return
+        with self._lock:
+            self._largest_batch = max(size, self._largest_batch or 0)
+            if self._batch_size is None or size <= self._batch_size:
+                return
+            warn_user(
+                f"a batch of {size} came, more than batch_size={self._batch_size}; steps are "
+                f"planned for {size} from now on"
+            )
+            self._batch_size = size
+
+    def _larger_batch_came(self, size: int) -> None:
+        """A step that is part of a larger function met a batch that it was not planned for."""
+        with self._lock:
+            if size <= (self._batch_size or 0):
+                return
+            again = "steps are planned for it from now on"
+            if self._model is None:
+                again = "trace the function that calls the step again to have it planned for it"
+            known = self._request.batch_size or self._largest_batch
+            warn_user(f"a batch of {size} came, more than batch_size={known}; {again}")
+            self._batch_size = size
+            if self._model is not None:
+                forget_functions(self._model)
+
+    def _say_once(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            warn_user(message)
+
+    def _refuse_compilation(self) -> None:
+        """XLA schedules for itself and ignores the order that saves memory."""
+        compiled = getattr(self.function, "_jit_compile", None)
+        if compiled or getattr(self._owner, "jit_compile", False) is True:
+            raise CheckmateError(
+                "the step is compiled by XLA, which undoes rematerialization: compile the model "
+                "with model.compile(…, jit_compile=False), or the function with "
+                "tf.function(jit_compile=False)"
+            )
 
 
 def _rewritten(planned: PlannedStep) -> Callable[..., Any]:
     return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "__array__") and not isinstance(value, tf.Tensor | tf.Variable)
-
-
-def _spec(tensor: Any, batch_size: int | None) -> tf.TensorSpec:
-    """The type that a tensor is traced with: batches up to `batch_size` share one trace."""
-    shape = tensor.shape
-    if batch_size is not None and shape.rank and (shape[0] is None or shape[0] <= batch_size):
-        shape = tf.TensorShape([None, *shape[1:]])
-    return tf.TensorSpec(shape, tensor.dtype)
-
-
-def _signature_text(structure: Any, leaves: list[Any], batch_size: int | None) -> str:
-    described = [
-        _spec(each, batch_size) if isinstance(each, tf.Tensor) else ("static", each)
-        for each in leaves
-    ]
-    shape = tf.nest.map_structure(lambda leaf: 0, structure, expand_composites=True)
-    return repr((shape, described))
-
-
-def _refuse_compilation(function: Any, owner: Any) -> None:
-    """XLA schedules for itself and ignores the order that saves memory."""
-    owner = owner if owner is not None else getattr(function, "__self__", None)
-    if getattr(function, "_jit_compile", None) or getattr(owner, "jit_compile", False) is True:
-        raise CheckmateError(
-            "the step is compiled by XLA, which undoes rematerialization: compile the model with "
-            "model.compile(…, jit_compile=False), or the function with "
-            "tf.function(jit_compile=False)"
-        )

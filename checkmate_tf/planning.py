@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.apart import apart
 from checkmate_tf.buffers import peak_of_run
 from checkmate_tf.cost_models import step_costs
 from checkmate_tf.extraction import Extraction, extract_program
@@ -15,15 +18,22 @@ from checkmate_tf.forecast import forecast
 from checkmate_tf.measure import default_device, held_bytes, reserve
 from checkmate_tf.plan import Plan
 from checkmate_tf.plan_search import PlanSearch, Situation
-from checkmate_tf.program import resolve
+from checkmate_tf.program import Program, resolve
 from checkmate_tf.rehearsal import Rehearsal, can_rehearse
+from checkmate_tf.user_warnings import warn_user
 from profiles.profile import Profile
 from profiles.workspaces import MeasuredWorkspaces, stored_workspaces
-from solvers import Budget, ComputationGraph, Schedule
+from solvers import Budget, BudgetError, CheckmateError, ComputationGraph, Schedule
 from solvers.solution import Order
 
 _ROOM = 64 << 20
 """Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""
+
+_MEASURED: dict[str, MeasuredWorkspaces] = {}
+"""By device: workspaces that this process has measured."""
+
+_COLLECTIVES = ("Collective", "Nccl")
+"""How the types of operations begin that wait for their like on other devices."""
 
 
 @dataclass(frozen=True)
@@ -41,59 +51,176 @@ class Request:
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A plan, the extraction that it belongs to, and the function that was rehearsed, if any."""
+    """A plan, the extraction that it belongs to, and the function that was rehearsed, if any.
+
+    Attributes:
+        beyond_budget: the plan is the leanest one, and known to need more than the budget.
+    """
 
     plan: Plan
     extracted: Extraction
     function: Callable[..., Any] | None
+    beyond_budget: bool = False
 
 
-def plan_step(concrete: Any, request: Request, margin: int = 0) -> PlannedStep | None:
-    """Plan the step `concrete`; None if nothing in it can be computed again.
+@dataclass(frozen=True)
+class _Known:
+    """A plan that was made, and the bytes that the device held before its step."""
 
-    `margin` bytes of the budget are left alone.
+    plan: Plan
+    resident: int
 
-    Raises:
-        BudgetError: no schedule was found within the budget.
-        CheckmateError: sizes are unknown.
+    def fits(self, situation: Situation) -> bool:
+        """Whether it keeps the budget in another situation of a step with an equal graph."""
+        most = max(self.plan.predicted_peak, self.plan.measured_peak or 0)
+        return most - self.resident + situation.resident <= situation.limit
+
+
+class Planner:
+    """Makes the plans of one decorated step, for every signature that it is called with.
+
+    A plan belongs to a graph: a step that is traced again and differs in its constants alone
+    keeps the plan. A share of memory counts from the largest signature so far, so that a smaller
+    batch is not planned as if the memory of the larger one were not there.
     """
-    with tf.init_scope():
-        program = resolve(concrete, request.batch_size)
-        everything = range(len(program.operations))
-        live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
-        reserve(program.fixed_bytes + live + _ROOM)
-        costs = step_costs(request.costs, program)
-        # After the costs: measuring those tells workspaces as well.
-        device = default_device()
-        workspaces = MeasuredWorkspaces(device, stored_workspaces(device))
-        extracted = extract_program(program, costs.model, workspaces)
-        if not _anything_to_gain(extracted.graph):
-            return None
-        situation = _situation(extracted, request, costs.notes, margin)
-        rehearsal = None
-        if request.rehearse and can_rehearse(extracted):
-            rehearsal = Rehearsal(extracted)
-        search = PlanSearch(situation, request.solver, request.order, request.time_limit, rehearsal)
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._known: dict[ComputationGraph, _Known] = {}
+        self._largest_addition = 0
+        self._lock = threading.RLock()
+
+    def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
+        """Plan the step `concrete`; None if nothing in it can be computed again.
+
+        Args:
+            concrete: the traced step.
+            batch_size: the first dimension of inputs that were traced without one.
+
+        Raises:
+            BudgetError: no schedule was found within the budget. Where a larger signature
+                has been planned, so that training is under way, this is a warning.
+            CheckmateError: sizes are unknown, or the step runs on several devices.
+        """
+        request = self._request
+        with self._lock, apart():
+            extracted, notes = _extracted(concrete, request, batch_size)
+            if not _anything_to_gain(extracted.graph):
+                return None
+            situation = _situation(extracted, request, notes, self._largest_addition)
+            known = self._known.get(_structure(extracted.graph))
+            if known is not None and known.fits(situation):
+                plan = replace(known.plan, graph=extracted.graph, budget=situation.budget)
+                return PlannedStep(plan, extracted, None)
+            addition = situation.baseline_peak - situation.resident
+            is_smaller = addition <= self._largest_addition
+            planned = _planned(situation, request, is_smaller)
+            self._largest_addition = max(addition, self._largest_addition)
+            self._remember(planned, situation)
+            return planned
+
+    def leaner(
+        self, concrete: Any, batch_size: int | None, budget: int, margin: int
+    ) -> PlannedStep:
+        """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
+        request = replace(self._request, budget=Budget(bytes=budget))
+        with self._lock, apart():
+            extracted, notes = _extracted(concrete, request, batch_size)
+            situation = replace(_situation(extracted, request, notes, 0), margin=margin)
+            planned = _planned(situation, request, is_smaller=False)
+            self._remember(planned, situation)
+            return planned
+
+    def _remember(self, planned: PlannedStep, situation: Situation) -> None:
+        key = _structure(planned.extracted.graph)
+        self._known[key] = _Known(planned.plan, situation.resident)
+
+
+def _extracted(
+    concrete: Any, request: Request, batch_size: int | None
+) -> tuple[Extraction, tuple[str, ...]]:
+    """The step's graph and what the user should know of it."""
+    program = resolve(concrete, batch_size)
+    _refuse_several_devices(program)
+    everything = range(len(program.operations))
+    live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
+    reserve(program.fixed_bytes + live + _ROOM)
+    costs = step_costs(request.costs, program)
+    # After the costs: measuring those tells workspaces as well.
+    device = default_device()
+    extracted = extract_program(program, costs.model, _workspaces(device))
+    return extracted, (*costs.notes, *_notes(extracted))
+
+
+def _workspaces(device: str) -> MeasuredWorkspaces:
+    """What is known of the device's workspaces; what this process has measured stays as it is.
+
+    Measured again it might differ a little, and a step that is traced again would look like
+    another.
+    """
+    measured = _MEASURED.setdefault(device, MeasuredWorkspaces(device))
+    for operation, size in stored_workspaces(device).items():
+        measured.known.setdefault(operation, size)
+    return measured
+
+
+def _planned(situation: Situation, request: Request, is_smaller: bool) -> PlannedStep:
+    extracted = situation.extracted
+    rehearsal = None
+    if request.rehearse and can_rehearse(extracted):
+        rehearsal = Rehearsal(extracted)
+    search = PlanSearch(situation, request.solver, request.order, request.time_limit, rehearsal)
+    beyond_budget = False
+    try:
         plan = search.leanest() if request.budget.least else search.run()
+    except BudgetError as error:
+        if not is_smaller:
+            raise
+        beyond_budget = True
+        note = f"{error}; a larger signature was planned before, so the leanest plan found runs"
+        warn_user(note)
+        plan = search.leanest()
+        plan = replace(plan, budget=situation.budget, notes=(*plan.notes, note))
     function = rehearsal.function(plan.schedule) if rehearsal is not None else None
-    return PlannedStep(plan, extracted, function)
+    return PlannedStep(plan, extracted, function, beyond_budget)
+
+
+def _structure(graph: ComputationGraph) -> ComputationGraph:
+    """The graph without the names, which differ from trace to trace."""
+    nodes = tuple(replace(node, name="") for node in graph.nodes)
+    return replace(graph, nodes=nodes, name="")
 
 
 def _situation(
-    extracted: Extraction, request: Request, cost_notes: tuple[str, ...], margin: int
+    extracted: Extraction, request: Request, notes: tuple[str, ...], largest_addition: int
 ) -> Situation:
     graph = extracted.graph
     resident = max(graph.fixed_bytes, held_bytes() or 0)
     baseline = forecast(extracted, Schedule(range(len(graph))), resident).highest_of_ten
+    counted_from = max(baseline, resident + largest_addition)
     least = request.budget.least
     return Situation(
         extracted=extracted,
         resident=resident,
-        budget=resident if least else request.budget.in_bytes(resident, baseline),
-        margin=margin,
+        budget=resident if least else request.budget.in_bytes(resident, counted_from),
+        margin=0,
         baseline_peak=baseline,
-        notes=(*cost_notes, *_notes(extracted)),
+        notes=notes,
     )
+
+
+def _refuse_several_devices(program: Program) -> None:
+    """One order for the operations of all replicas would let collectives wait for ever."""
+    devices = {tf.DeviceSpec.from_string(op.device) for op in program.operations if op.device}
+    per_kind = Counter(each.device_type for each in devices if each.device_index is not None)
+    together = [op for op in program.operations if op.type.startswith(_COLLECTIVES)]
+    if max(per_kind.values(), default=0) > 1 or together:
+        names = sorted({f"{each.device_type}:{each.device_index}" for each in devices})
+        raise CheckmateError(
+            f"the step runs on several devices ({', '.join(names)}), which can't be put into one "
+            "order: rematerialize what every replica runs, the function that strategy.run is "
+            "given"
+        )
 
 
 def _notes(extracted: Extraction) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -35,16 +37,26 @@ class WatchedStep:
         self._attempts = _ATTEMPTS
         self._margin = 0
         self._held = held_bytes() or 0
+        self._looking = threading.Lock()
 
-    def __call__(self, *tensors: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step."""
-        if not self._left or not tf.executing_eagerly():
-            return self._step(*tensors)
-        self._left -= 1
-        held = held_bytes() or 0
-        result, peak = run_measured(self._step, *tensors, device=default_device())
-        if peak > self._budget:
-            self._plan_again(peak, held)
+        # One thread looks at a time; what another one holds meanwhile can't be told apart.
+        if (
+            not self._left
+            or not tf.executing_eagerly()
+            or not self._looking.acquire(blocking=False)
+        ):
+            return self._step(*args, **kwargs)
+        try:
+            self._left -= 1
+            held = held_bytes() or 0
+            step = functools.partial(self._step, *args, **kwargs)
+            result, peak = run_measured(step, device=default_device())
+            if peak > self._budget:
+                self._plan_again(peak, held)
+        finally:
+            self._looking.release()
         return result
 
     def _plan_again(self, peak: int, held: int) -> None:

@@ -6,6 +6,9 @@ from __future__ import annotations
 class CheckmateError(ValueError):
     """Base of all errors that the user can mend; it says what, where and what to do."""
 
+    ag_pass_through = True
+    """Lets TensorFlow's AutoGraph hand the error on as it is, not as a StagingError of its own."""
+
 
 class GraphError(CheckmateError):
     """A computation graph, or the file that should hold one, is broken."""

@@ -1,0 +1,82 @@
+"""What a step has to do with Keras models: which one it trains, and what they keep of it.
+
+`fit` keeps the function that it made of `train_step` until the model is compiled again, so a
+step that is exchanged in between would never run.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+_KINDS = ("train", "test", "predict")
+
+
+def is_model(value: Any) -> bool:
+    """Whether `value` is a Keras model, of Keras 3 or another."""
+    return hasattr(type(value), "make_train_function")
+
+
+def models_of(function: Any) -> list[Any]:
+    """The models that `function` is a method of, or that its own code refers to by name."""
+    found = {id(each): each for each in _referred_to(function)}
+    return list(found.values())
+
+
+def _referred_to(function: Any) -> list[Any]:
+    if isinstance(function, functools.partial):
+        named = [*function.args, *function.keywords.values()]
+        return [*filter(is_model, named), *_referred_to(function.func)]
+    function = getattr(function, "python_function", function)  # of a tf.function
+    found = [getattr(function, "__self__", None)]
+    for each in _named_values(function):
+        found += [each, getattr(each, "__self__", None)]
+    return [each for each in found if is_model(each)]
+
+
+def _named_values(function: Any) -> list[Any]:
+    """What the names in the code of `function` stand for now, its own variables left out."""
+    if not hasattr(function, "__code__"):  # not written in Python
+        return []
+    module = function.__globals__
+    values = [module[name] for name in function.__code__.co_names if name in module]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # nothing has been put into it yet
+            values.append(cell.cell_contents)
+    return values
+
+
+def forget_functions(model: Any) -> None:
+    """Let Keras make its functions anew, of the steps that the model has when they next run.
+
+    This may happen in the middle of `fit`.
+    """
+    for kind in _KINDS:
+        if getattr(model, f"{kind}_function", None) is not None:
+            setattr(model, f"{kind}_function", _made_when_called(model, kind))
+
+
+def _made_when_called(model: Any, kind: str) -> Callable[[Any], Any]:
+    def function(iterator: Any) -> Any:
+        getattr(model, f"make_{kind}_function")(force=True)
+        return getattr(model, f"{kind}_function")(iterator)
+
+    return function
+
+
+def training_state(model: Any) -> tuple[Any, tuple[int, ...]]:
+    """What a trace of the model's step depends on beside its inputs, to compare with a later one.
+
+    The first part is made anew by every `compile`; the second tells what is trainable.
+    """
+    compiled = getattr(model, "_compile_config", None)
+    return compiled, tuple(map(id, model.trainable_variables))
+
+
+def same_state(one: tuple[Any, Any] | None, other: tuple[Any, Any] | None) -> bool:
+    """Whether a trace that was made in one state is good in the other."""
+    if one is None or other is None:
+        return one is other
+    return one[0] is other[0] and one[1] == other[1]
