@@ -14,6 +14,8 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.ops import handle_data_util
 
+from checkmate_tf.sums import groups
+
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
 
 
@@ -52,13 +54,21 @@ class Emitter:
     def create_sum(
         self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
     ) -> Any:
-        """As `create`, for an AddN of three to nine inputs, which are added one after the other.
+        """As `create`, for an AddN of three and more inputs: pairs, in the order of its kernel.
 
-        That is how its kernel adds them. But Grappler's memory optimizer takes every larger
-        AddN apart, into a variable that the inputs are added to as they come, wherever it
-        reckons that the step takes more than 205 MB: the order of the sum would depend on
-        chance, and its memory would be another than planned.
+        Left to the kernel, the order would follow from what else is held (see `sums`). And
+        Grappler's memory optimizer takes every larger AddN apart, into a variable that the inputs
+        are added to as they come, wherever it reckons that the step takes more than 205 MB: its
+        memory would be another than planned.
         """
+        first, *others = groups(len(inputs))
+        total = self._add_up(operation, [inputs[place] for place in first], control_inputs)
+        for group in others:
+            part = self._add_up(operation, [inputs[place] for place in group], control_inputs)
+            total = self._add_up(operation, [total.outputs[0], part.outputs[0]], ())
+        return total
+
+    def _add_up(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any]) -> Any:
         attributes = _attributes(operation)
         attributes["N"] = attr_value_pb2.AttrValue(i=2)
         made = self._create(operation, inputs[:2], control_inputs, attributes)

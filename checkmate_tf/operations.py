@@ -65,6 +65,13 @@ def is_stateful(operation: Any) -> bool:
     )
 
 
+def under_views(tensor: Any) -> Any:
+    """The tensor whose buffer `tensor` shares."""
+    while tensor.op.type in VIEWS:
+        tensor = tensor.op.inputs[tensor.value_index if tensor.op.type == "IdentityN" else 0]
+    return tensor
+
+
 def describe(operation: Any) -> str:
     """An operation as an error message names it: its name, type and the user's line."""
     where = ""

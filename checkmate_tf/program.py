@@ -16,8 +16,9 @@ import tensorflow as tf
 
 from checkmate_tf.constants import folded_constants
 from checkmate_tf.inputs import captures
-from checkmate_tf.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful
+from checkmate_tf.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful, under_views
 from checkmate_tf.sizes import sized_operations, tensor_bytes, topological, variable_bytes
+from checkmate_tf.sums import SumOrders
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,13 @@ class Program:
     constants: dict[str, str]
     fixed_bytes: int
     guessed: tuple[Any, ...]
+
+    @cached_property
+    def sums(self) -> SumOrders:
+        """The order in which every AddN adds."""
+        graph = self.concrete.graph
+        operations = topological(graph.get_operations())
+        return SumOrders(operations, self.sized, self.concrete.outputs)
 
     @cached_property
     def produced(self) -> tuple[tuple[Tensor, ...], ...]:
@@ -251,7 +259,7 @@ def _accesses(needed: list[Any]) -> dict[str, list[Any]]:
 
 
 def _resource_name(tensor: Any) -> str:
-    return str(_under_views(tensor).name)
+    return str(under_views(tensor).name)
 
 
 def _next_write(accesses: list[Any], place: int) -> Any | None:
@@ -297,16 +305,10 @@ def _fixed_bytes(concrete: Any, needed: list[Any], constants: dict[str, str], si
     given = sum(sizes.of(op.outputs[0]) for op in needed if op.type == "Const")
     working = [op for op in needed if op.name not in constants and op.type not in VIEWS]
     read = [each for op in working for each in op.inputs]
-    looked_at = [_under_views(each) for each in (*read, *concrete.outputs)]
+    looked_at = [under_views(each) for each in (*read, *concrete.outputs)]
     folded = {
         (constants[each.op.name], each.value_index): sizes.of(each)
         for each in looked_at
         if each.op.name in constants
     }
     return sum(variables.values()) + inputs + given + sum(folded.values())
-
-
-def _under_views(tensor: Any) -> Any:
-    while tensor.op.type in VIEWS:
-        tensor = tensor.op.inputs[tensor.value_index if tensor.op.type == "IdentityN" else 0]
-    return tensor

@@ -20,9 +20,6 @@ from checkmate_tf.operations import FUSED_PAIRS, FUSED_SIBLINGS, PASS_THROUGH, S
 from checkmate_tf.program import Tensor
 from solvers import Schedule, simulate
 
-_LONGEST_SUM = 9
-"""Inputs of an AddN that its kernel adds from left to right."""
-
 WINDOW_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
 
@@ -117,9 +114,11 @@ class _Replay:
     def _emit(self, number: int, control_inputs: Sequence[Any]) -> Any:
         operation = self.program.operations[number]
         inputs = [self._instance(each) for each in operation.inputs]
-        is_sum = operation.type == "AddN" and 2 < len(inputs) <= _LONGEST_SUM
-        create = self.emitter.create_sum if is_sum else self.emitter.create
-        copy = create(operation, inputs, control_inputs)
+        if operation.type == "AddN" and len(inputs) > 2:
+            inputs = [inputs[place] for place in self.program.sums.order(operation)]
+            copy = self.emitter.create_sum(operation, inputs, control_inputs)
+        else:
+            copy = self.emitter.create(operation, inputs, control_inputs)
         for index, output in enumerate(copy.outputs):
             key = (number, index)
             # A tiny tensor stays from its first computation on.
