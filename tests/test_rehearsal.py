@@ -466,7 +466,7 @@ extracted = extract_step(step.get_concrete_function(tf.TensorSpec((512, 512))))
 held = held_bytes()
 situation = Situation(extracted, held, 42 << 20, 0, 50 << 20, ())
 plan = PlanSearch(situation, "auto", "free", 4.0, Rehearsal(extracted)).run()
-print(plan.measured_peak, *plan.notes, held_bytes() == held, all(
+print(plan.measured_peak, *plan.notes, held_bytes() - held < 2**16, all(
     bool(tf.reduce_all(each == 1 / 512)) for each in weights))
 """
 """The step needs 35 MB, and 16 more for copies of its variables."""
