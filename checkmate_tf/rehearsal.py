@@ -19,7 +19,7 @@ from checkmate_tf.inputs import argument_placeholders
 from checkmate_tf.measure import default_device, held_bytes, measure_peak
 from checkmate_tf.rewriting import as_function
 from checkmate_tf.side_effects import changes_only_variables, draws_from_kernels
-from checkmate_tf.variable_copies import can_copy, copy_written, run_on_copies
+from checkmate_tf.variable_copies import can_copy, copied_bytes, copy_written, run_on_copies
 from solvers import Schedule
 
 _RUNS = 8
@@ -82,18 +82,17 @@ class Rehearsal:
         self._latest = None  # an earlier plan's graph need not stay
         function = as_function(self._extracted, schedule)
         concrete: Any = function.get_concrete_function()  # type: ignore[attr-defined]
-        before = _held()
         try:
             copies = copy_written(self._extracted.program.concrete)
         except tf.errors.ResourceExhaustedError as error:
             raise RehearsalError(_NO_ROOM) from error
-        copied = _held() - before
+        copied = copied_bytes(copies)
         try:
             arguments = _made_up_arguments(self._extracted)
             run = partial(run_on_copies, concrete, arguments, copies)
             peaks = [measure_peak(run, device=default_device()) - copied for _ in range(_RUNS)]
         except tf.errors.ResourceExhaustedError as error:
-            if copied < _TELLING * _held():
+            if copied < _TELLING * (held_bytes() or 0):
                 return None
             raise RehearsalError(_NO_ROOM) from error
         except tf.errors.OpError as error:
@@ -101,10 +100,6 @@ class Rehearsal:
             raise RehearsalError(f"the step refuses made-up inputs: {reason}") from error
         self._latest = schedule, function
         return peaks
-
-
-def _held() -> int:
-    return held_bytes() or 0
 
 
 def _made_up_arguments(extracted: Extraction) -> list[Any]:

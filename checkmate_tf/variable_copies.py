@@ -10,6 +10,7 @@ from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.inputs import argument_placeholders, captures
 from checkmate_tf.side_effects import written_captures
+from checkmate_tf.sizes import tensor_bytes
 
 
 def can_copy(concrete: Any) -> bool:
@@ -36,6 +37,15 @@ def copy_written(concrete: Any) -> dict[str, tf.Variable]:
         if resource_name(handle) not in copies:
             copies[resource_name(handle)] = _copy(handle, _content(placeholder))
     return copies
+
+
+def copied_bytes(copies: dict[str, tf.Variable]) -> int:
+    """Bytes of the copies' values.
+
+    What the allocator wasted on them does not count: it wastes as much on the variables, once
+    training has moved them about.
+    """
+    return sum(tensor_bytes(each.dtype, each.value().shape) or 0 for each in copies.values())
 
 
 def run_on_copies(

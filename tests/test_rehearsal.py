@@ -426,7 +426,7 @@ def test_copies_do_not_count_and_are_freed():
     weights = [tf.Variable(tf.ones((1024, 1024)) / 1024) for _ in range(8)]
 
     def step(x):
-        x = tf.tile(x, (16, 16))
+        x = tf.tile(x, (1, 16))
         for each in weights:
             x = tf.tanh(x @ each)
         for each in weights:
