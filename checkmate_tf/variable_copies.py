@@ -57,6 +57,16 @@ def run_on_copies(
     function its captured tensors at every call, as further arguments. `_call_flat` is where it
     does so; it is the same in TensorFlow 2.16 to 2.21. Nothing public takes other ones without
     changing the function, which an interrupt could then leave changed.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> variable = tf.Variable(1.0)
+        >>> step = tf.function(lambda x: variable.assign_add(x))
+        >>> concrete = step.get_concrete_function(tf.TensorSpec(()))
+        >>> copies = copy_written(concrete)
+        >>> outputs = run_on_copies(concrete, [tf.constant(2.0)], copies)
+        >>> [float(each) for each in copies.values()], float(variable)
+        ([3.0], 1.0)
     """
     captured = [
         copies[resource_name(each)].handle
