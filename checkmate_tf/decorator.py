@@ -86,10 +86,10 @@ def rematerialize(
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         rehearse: run the plan on made-up inputs and look at the allocator before training begins;
-            variables are put back. The plan is corrected until its peak is in budget. The first
-            ten steps of training are looked at too, unless they run inside `fit` or draw numbers
-            with `tf.random.*`; should one take more than the budget, a warning says so and the
-            next one runs by a leaner plan.
+            it works on copies of the variables. The plan is corrected until its peak is in
+            budget. The first ten steps of training are looked at too, unless they run inside
+            `fit` or draw numbers with `tf.random.*`; should one take more than the budget, a
+            warning says so and the next one runs by a leaner plan.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.

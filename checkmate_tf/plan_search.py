@@ -194,7 +194,7 @@ class PlanSearch:
             peaks = self._rehearsal.peaks(candidate.plan.schedule)
         except RehearsalError as error:
             self._rehearsal = None
-            note = f"not rehearsed, for the step refuses made-up inputs: {error}"
+            note = f"not rehearsed, for {error}"
             self._situation = replace(self._situation, notes=(*self._situation.notes, note))
             return replace(candidate, plan=replace(candidate.plan, notes=self._situation.notes))
         if peaks is None:

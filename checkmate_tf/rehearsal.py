@@ -1,61 +1,55 @@
-"""Run a step a few times for trial, with every variable put back afterwards.
+"""Run a step a few times for trial, on copies of the variables that it writes.
 
 A plan rests on a model of memory; the allocator has the last word. A rehearsal asks it before
-any training is done: on made-up inputs, with the variables' values kept outside the device.
+any training is done: on made-up inputs, and with nothing of the user's within reach, so that
+there is nothing to put back, whenever and however it ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.extraction import Extraction
-from checkmate_tf.inputs import argument_placeholders, captures
+from checkmate_tf.inputs import argument_placeholders
 from checkmate_tf.measure import default_device, held_bytes, measure_peak
-from checkmate_tf.operations import READ_ONLY, is_stateful
 from checkmate_tf.rewriting import as_function
+from checkmate_tf.side_effects import changes_only_variables, draws_from_kernels
+from checkmate_tf.variable_copies import can_copy, copied_bytes, copy_written, run_on_copies
 from solvers import Schedule
 
-_VARIABLE_WRITES = ("Assign", "Resource")
-_RANDOM = frozenset(
-    "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 RandomShuffle "
-    "RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal".split()
-)
-"""They draw from a generator in their kernel, and every function has kernels of its own."""
-
-_WITHOUT_TRACE = _RANDOM | {"Assert"}
 _RUNS = 8
 """It takes a few steps until the free pieces of memory lie in the disorder that then stays."""
 
+_TELLING = 0.01
+"""Of what the device held when memory ran out: copies that take less did not make the difference,
+for steps differ from each other by more."""
+
+_NO_ROOM = "the device has no room for copies of the variables beside the step"
+
 
 def can_rehearse(extracted: Extraction) -> bool:
-    """Whether running the step leaves no trace but in variables, and its peak can be seen."""
-    changes_more = any(
-        is_stateful(op)
-        and not op.type.startswith(_VARIABLE_WRITES)
-        and op.type not in _WITHOUT_TRACE
-        for op in extracted.program.operations
-    )
-    eager = all(
-        isinstance(each, tf.Tensor) and hasattr(each, "numpy")
-        for each in extracted.program.concrete.captured_inputs
-    )
+    """Whether the step can run without a trace outside copies, and its peak can be seen."""
+    concrete = extracted.program.concrete
     return (
-        not changes_more and eager and held_bytes() is not None and not tf.distribute.has_strategy()
+        held_bytes() is not None
+        and not tf.distribute.has_strategy()
+        and changes_only_variables(concrete)
+        and can_copy(concrete)
     )
 
 
 def has_generators(extracted: Extraction) -> bool:
     """Whether kernels draw random numbers of their own, which begin anew in another function."""
-    return any(op.type in _RANDOM for op in extracted.program.operations)
+    return draws_from_kernels(extracted.program.concrete)
 
 
 class RehearsalError(Exception):
-    """The step can't run on made-up inputs; it may check its inputs."""
+    """The step can't be rehearsed here; the message says why."""
 
 
 class Rehearsal:
@@ -79,80 +73,48 @@ class Rehearsal:
     def peaks(self, schedule: Schedule) -> list[int] | None:
         """Bytes that the device held at most in each of a few steps; None if they were too many.
 
+        The copies do not count.
+
         Raises:
-            RehearsalError: the step refused its made-up inputs.
+            RehearsalError: the step refused its made-up inputs, or the device has no room for
+                the copies beside the step.
         """
         self._latest = None  # an earlier plan's graph need not stay
         function = as_function(self._extracted, schedule)
-        placeholders = argument_placeholders(self._extracted.program.concrete)
-        arguments = [_made_up(self._extracted, each) for each in placeholders]
-        handles = _written_variables(self._extracted)
-        values = [np.array(_read(handle, dtype)) for handle, dtype in handles]
-        peaks = []
+        concrete: Any = function.get_concrete_function()  # type: ignore[attr-defined]
         try:
-            for _ in range(_RUNS):
-                peaks.append(measure_peak(function, *arguments, device=default_device()))
-        except tf.errors.ResourceExhaustedError:
-            return None
+            copies = copy_written(self._extracted.program.concrete)
+        except tf.errors.ResourceExhaustedError as error:
+            raise RehearsalError(_NO_ROOM) from error
+        copied = copied_bytes(copies)
+        try:
+            arguments = _made_up_arguments(self._extracted)
+            run = partial(run_on_copies, concrete, arguments, copies)
+            peaks = [measure_peak(run, device=default_device()) - copied for _ in range(_RUNS)]
+        except tf.errors.ResourceExhaustedError as error:
+            if copied < _TELLING * (held_bytes() or 0):
+                return None
+            raise RehearsalError(_NO_ROOM) from error
         except tf.errors.OpError as error:
-            raise RehearsalError(error.message.splitlines()[0]) from error
-        finally:
-            _put_back(handles, values)
+            reason = error.message.splitlines()[0]
+            raise RehearsalError(f"the step refuses made-up inputs: {reason}") from error
         self._latest = schedule, function
         return peaks
 
 
-def _put_back(handles: list[tuple[Any, tf.DType]], values: list[Any]) -> None:
-    for (handle, dtype), value in zip(handles, values, strict=True):
-        if not _put_back_in_place(handle, dtype, value):
-            # A copy, because a constant may lie in numpy's memory, where no allocator counts it.
-            copied = tf.raw_ops.DeepCopy(x=tf.constant(value))
-            tf.raw_ops.AssignVariableOp(resource=handle, value=copied)
+def _made_up_arguments(extracted: Extraction) -> list[Any]:
+    generator = np.random.default_rng(0)
+    placeholders = argument_placeholders(extracted.program.concrete)
+    sized = [extracted.program.sized[each.op.name].outputs[0] for each in placeholders]
+    return [_made_up(each.shape, each.dtype, generator) for each in sized]
 
 
-def _put_back_in_place(handle: Any, dtype: tf.DType, value: Any) -> bool:
-    """Whether the variable has its value again, to the last bit, in the buffer that it has.
-
-    An assignment gives it another one. Where the old one was there is a gap then, and the first
-    steps of training need more memory than the rehearsal did. Taking away what is there and
-    adding what was is exact, but for NaN, infinity and the sign of zero.
-    """
-    if not (dtype.is_floating or dtype.is_integer):
-        return False
-    there = tf.raw_ops.DeepCopy(x=tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype))
-    tf.raw_ops.AssignSubVariableOp(resource=handle, value=there)
-    del there
-    tf.raw_ops.AssignAddVariableOp(resource=handle, value=tf.constant(value))
-    return bool(np.asarray(_read(handle, dtype)).tobytes() == value.tobytes())
-
-
-def _made_up(extracted: Extraction, placeholder: Any) -> Any:
+def _made_up(shape: tf.TensorShape, dtype: tf.DType, generator: np.random.Generator) -> Any:
     """A valid input: zero is valid as a label, as an index and as a truth value."""
-    sized = extracted.program.sized[placeholder.op.name].outputs[0]
-    if sized.dtype.is_floating:
-        return tf.random.uniform(sized.shape, dtype=sized.dtype)
-    if sized.dtype == tf.string:
-        return tf.fill(sized.shape, "")
-    return tf.zeros(sized.shape, sized.dtype)
-
-
-def _written_variables(extracted: Extraction) -> list[tuple[Any, tf.DType]]:
-    """Handles and types of the variables that the step may change."""
-    program = extracted.program
-    written = {
-        each.name
-        for op in program.operations
-        if op.type not in READ_ONLY
-        for each in op.inputs
-        if each.dtype == tf.resource
-    }
-    found: dict[int, tuple[Any, tf.DType]] = {}
-    for placeholder, handle in captures(program.concrete):
-        data = handle_data_util.get_resource_handle_data(placeholder)
-        if placeholder.name in written and data is not None and data.is_set:
-            found[id(handle)] = handle, tf.as_dtype(data.shape_and_type[0].dtype)
-    return list(found.values())
-
-
-def _read(handle: Any, dtype: tf.DType) -> Any:
-    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype).numpy()
+    if dtype == tf.string:
+        return tf.fill(shape, "")
+    if not dtype.is_floating:
+        return tf.zeros(shape, dtype)
+    values = tf.cast(generator.random(shape.as_list(), np.float32), dtype)
+    # A constant may lie in numpy's memory, where no allocator counts it.
+    return tf.raw_ops.DeepCopy(x=values)

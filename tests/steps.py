@@ -9,6 +9,16 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
+from checkmate_tf.extraction import extract_step
+
+SPEC = tf.TensorSpec((64, 64))
+"""What the steps of `extraction_of` are called with."""
+
+
+def extraction_of(step: Any) -> Any:
+    """The extraction of a function of one argument."""
+    return extract_step(tf.function(step).get_concrete_function(SPEC))
+
 
 def small_cnn(dropout: float = 0.0, side: int = 32) -> Any:
     """Convolutions with bias, batch normalization, a skip connection, optional dropout."""
