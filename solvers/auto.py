@@ -21,7 +21,7 @@ from solvers.backends import Backend, backend
 from solvers.bounds import least_need
 from solvers.free_bound import free_order_bound
 from solvers.graph import ComputationGraph
-from solvers.moments import PROVED, Moments, Pass
+from solvers.moments import Moments, Pass
 from solvers.schedule import Schedule
 from solvers.search import (
     CHAINS,
@@ -38,7 +38,7 @@ from solvers.search import (
     starts_of,
 )
 from solvers.sequence import first_order, renumber
-from solvers.solution import Order, Problem, Solution, answer
+from solvers.solution import PROVED, Order, Problem, Solution, answer
 
 HEAD_START = 1.5  # seconds that the relaxation gets alone: small problems need nothing else
 LARGEST_RELAXED = 3000  # nodes up to which the relaxation is worth its time

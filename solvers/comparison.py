@@ -15,7 +15,7 @@ from typing import Any
 import joblib
 
 from solvers.budget import parse_budget
-from solvers.errors import SolverError
+from solvers.errors import AnswerError, SolverError
 from solvers.files import write_whole
 from solvers.graph import ComputationGraph
 from solvers.registry import SOLVERS, find_solver, solve
@@ -51,7 +51,8 @@ class Row:
         budget_bytes: the same in bytes.
         budget_share: the same as a share of the input-order peak, both without `fixed_bytes`.
         status: of `solvers.Status`, "bound" where the solver was asked for no more, "over
-            budget" where all plans of a rule are, or "not valid" where it refuses the graph.
+            budget" where all plans of a rule are, "not valid" where it refuses the graph, or
+            "wrong answer" where its answer is not true.
         overhead, bound_overhead: cost and bound in percent of one pass, less the pass.
         gap: (cost − bound) in percent of cost.
         versions: of Python and of the packages that decide the outcome.
@@ -146,6 +147,8 @@ def run_case(case: Case) -> Row:
             seed=case.seed,
             **options,
         )
+    except AnswerError as error:
+        return Row(**{**asdict(row), "status": "wrong answer", "note": str(error)})
     except SolverError as error:
         return Row(**{**asdict(row), "note": str(error)})
     gap = None

@@ -21,9 +21,8 @@ from solvers.moments_extract import Extraction, extract
 from solvers.moments_model import Cut, build_model
 from solvers.schedule import Schedule
 from solvers.simulate import simulate
-from solvers.solution import Problem, Solution, Status, answer
+from solvers.solution import PROVED, Problem, Solution, Status, answer
 
-PROVED = 1e-4  # relative gap at which a schedule counts as optimal, as in MILP solvers
 GAP = 0.9 * PROVED  # to which each relaxation is solved
 FIRST_MOMENTS = 12
 FEW_MOMENTS = 6  # from which the method starts again, once that many are too many

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from solvers.budget import Budget, parse_budget
-from solvers.errors import SolverError
+from solvers.confirmation import confirmed
+from solvers.errors import AnswerError, ScheduleError, SolverError
 from solvers.graph import ComputationGraph
 from solvers.solution import Order, Problem, Progress, Solution
 
@@ -129,6 +130,7 @@ def solve(
     Raises:
         BudgetError: `budget` is not a size.
         SolverError: no such solver, it has no such option, or it is not valid on this graph.
+        AnswerError: the solver's answer is not true; see `solvers.confirmation`.
 
     Example:
         >>> from solvers import ComputationGraph, Node, solve
@@ -147,7 +149,16 @@ def solve(
         return _solve_least(graph, entry, time_limit, order, seed, on_progress, options)
     size = wanted.in_bytes(graph.fixed_bytes, graph.input_order_peak)
     problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
-    return entry.load()(problem)
+    return _ask(entry, problem)
+
+
+def _ask(entry: SolverEntry, problem: Problem) -> Solution:
+    """What the solver answers, confirmed."""
+    try:
+        given = entry.load()(problem)
+    except ScheduleError as error:
+        raise AnswerError(f"solver {entry.name!r} on {problem.graph.name!r}: {error}") from error
+    return confirmed(problem, entry.name, given)
 
 
 def _solve_least(
@@ -180,7 +191,7 @@ def _solve_least(
         on_progress,
         {**options, "starts": starts},
     )
-    solution = entry.load()(problem)
+    solution = _ask(entry, problem)
     return replace(
         solution,
         provable_budget=least.bound,

@@ -14,6 +14,9 @@ from solvers.schedule import Schedule
 from solvers.sequence import Order as Order
 from solvers.simulate import simulate
 
+PROVED = 1e-4
+"""Relative gap at which a schedule counts as optimal, as in MILP solvers."""
+
 
 class Status(str, Enum):
     """How a solver ended.
@@ -99,7 +102,7 @@ class Solution:
 
     Attributes:
         solver: its name in the registry.
-        status: see `Status`.
+        status: see `Status`; of `budget`, in the order that was asked for.
         schedule: the best schedule found under budget, or None.
         cost: of the schedule, in the graph's unit.
         peak: of the schedule in bytes, `fixed_bytes` included.
@@ -108,6 +111,7 @@ class Solution:
             `schedule` only, "free" if for every order.
         seconds: from question to answer.
         least_budget: the least budget in bytes that is known to be enough, where known.
+        budget: bytes that the solver was asked to keep.
         provable_budget: no budget of fewer bytes is enough in the order that was asked for,
             where nothing was found or the least was asked for.
         note: one sentence for the user, where there is something to say.
@@ -122,6 +126,7 @@ class Solution:
     bound: float | None
     seconds: float
     bound_order: Order = "fixed"
+    budget: int | None = None
     least_budget: int | None = None
     provable_budget: int | None = None
     note: str = ""
@@ -172,6 +177,7 @@ def answer(
         peak=peak,
         bound=bound,
         bound_order=bound_order,
+        budget=problem.budget,
         seconds=problem.seconds,
         least_budget=least_budget,
         provable_budget=None if schedule else memory_bound(problem.graph, problem.order),
