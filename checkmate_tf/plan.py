@@ -35,6 +35,19 @@ class Plan:
     measured_peak: int | None = None
     notes: tuple[str, ...] = ()
 
+    def _asked(self) -> str:
+        """The solver counts live values; what allocators waste is no part of its budget."""
+        size = self.solution.budget
+        return "" if size is None else f", asked for {format_bytes(size)} of live values"
+
+    def _distance(self) -> str:
+        solution = self.solution
+        if not solution.bound or solution.cost is None:
+            return "how far above the least for that is not known"
+        percent = 100 * max(0.0, solution.cost / solution.bound - 1)
+        order = ", in this order" if solution.bound_order == "fixed" else ""
+        return f"at most {percent:.2f} % above the least for that{order}"
+
     def __str__(self) -> str:
         repeats = len(self.schedule) - len(self.graph)
         rows = [
@@ -45,8 +58,8 @@ class Plan:
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("computed again", f"{repeats} of {len(self.graph)} nodes"),
             ("extra time", f"{100 * self.overhead:.1f} % (predicted)"),
-            ("solver", f"{self.solution.solver}, {self.solution.status}"),
-            ("", f"{self.solution.seconds:.1f} s"),
+            ("solver", f"{self.solution.solver}, {self.solution.seconds:.1f} s{self._asked()}"),
+            ("", self._distance()),
         ]
         lines = [f"{name:<22}{value}" for name, value in rows if value]
         return "\n".join([*lines, *(fill(f"note: {note}", 79) for note in self.notes)])

@@ -232,7 +232,8 @@ class PlanSearch:
         beside = situation.resident - graph.fixed_bytes
         known = find_least_memory(graph, self._order, self._time_limit / 4)
         least = min(known.peak, self._failed.least_budget or known.peak)
-        proved = self._failed.status is Status.INFEASIBLE
+        # What the margin alone makes impossible is not impossible within the budget.
+        proved = self._failed.status is Status.INFEASIBLE and not situation.margin
         how = "no schedule exists" if proved else "no schedule was found"
         return BudgetError(
             f"budget {format_bytes(situation.budget)} is too small: {how} within it, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -20,12 +21,15 @@ from solvers.linear import LinearResult
 from solvers.optimizer import optimize
 from solvers.schedule import Schedule
 from solvers.simulate import simulate
-from solvers.solution import Order, Problem, Solution, Status, answer
+from solvers.solution import PROVED, Order, Problem, Solution, Status, answer
 
 Build = Callable[[ComputationGraph, float], FrontierProgram]
 """From a graph and the memory for its activations to the program."""
 
 _ATTEMPTS = 4
+SAYABLE = "schedules that compute no node twice in a stage"
+"""What equations (1) and (9) optimize over. A few graphs have a cheaper one that is not."""
+
 _UNSAYABLE = (
     "the program has no solution; only a schedule that computes a node twice within a stage, "
     "which it cannot say, may still fit: try moments"
@@ -37,8 +41,9 @@ def solve_milp(problem: Problem) -> Solution:
 
     That is the optimum among the schedules that (9) can say: stage t ends with the first
     computation of node t and computes each other node at most once, in input order. Optimum and
-    bound hold for these. That (9) has no solution is no proof that nothing fits, since a node
-    computed twice in a stage can save the memory that decides; `moments` knows of that too.
+    bound hold for these, as the answer's `among` says. That (9) has no solution is no proof that
+    nothing fits, since a node computed twice in a stage can save the memory that decides;
+    `moments` knows of that too.
     Options: see `solvers.optimizer.optimize`.
 
     Raises:
@@ -100,19 +105,22 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
         why = "stopped" if stopped else "the time was up before the MILP was built"
         return _heuristic_answer(problem, name, heuristic, why)
     schedule = outcome.schedule
-    proved = outcome.status is Status.OPTIMAL and order == problem.order
     if schedule is None or (
         heuristic.cost is not None and simulate(graph, schedule).cost > heuristic.cost
     ):
         schedule = incumbent
     unsayable = outcome.status is Status.INFEASIBLE and schedule is None
+    bound = graph.one_pass_cost if outcome.bound is None else outcome.bound
+    cost = math.inf if schedule is None else simulate(graph, schedule).cost
     return answer(
         problem,
         name,
         schedule,
-        bound=graph.one_pass_cost if outcome.bound is None else outcome.bound,
+        bound=min(bound, cost),
         bound_order=order,
-        proved=proved,
+        among=SAYABLE,
+        # A gap asked for, or a program with less memory, prove less than the backend says.
+        proved=order == problem.order and cost <= bound * (1 + PROVED),
         least_budget=least,
         note=_UNSAYABLE if unsayable else "",
         statistics=outcome.statistics,

@@ -12,9 +12,12 @@ from typing import cast
 from solvers.backends import backend
 from solvers.errors import SolverError
 from solvers.linear import LinearModel, LinearResult, Vector
-from solvers.solution import Problem, Status
+from solvers.solution import PROVED, Problem, Status
 
 _DEFAULT = "cvxpy"
+_GAP = 0.9 * PROVED
+"""Relative, unless another is asked for: enough to call the answer optimal."""
+
 _REPORT_SECONDS = 0.2
 _GRACE = 0.5
 """Seconds after the time limit that a backend has for its answer; HiGHS does not look at its
@@ -74,7 +77,7 @@ def _ask(
     return ask(
         model,
         time_limit=max(problem.seconds_left, 0.01),
-        relative_gap=float(problem.options.get("gap", 1e-4)),
+        relative_gap=float(problem.options.get("gap", _GAP)),
         start=start,
         threads=int(problem.options.get("threads", 1)),
         seed=problem.seed,

@@ -12,6 +12,7 @@ from solvers.errors import SolverError
 from solvers.frontier import OutOfTimeError, build_frontier, fits_in_memory
 from solvers.linear import Vector
 from solvers.matrices import least_recomputation
+from solvers.milp import SAYABLE
 from solvers.moments import solve_moments
 from solvers.optimizer import optimize
 from solvers.repair import repair
@@ -71,7 +72,9 @@ def solve_lp_bound(problem: Problem) -> Solution:
         return answer(problem, name, None, infeasible=True)
     relaxation = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
     if relaxation.S is not None:
-        return answer(problem, name, None, bound=relaxation.bound, note="a bound only")
+        return answer(
+            problem, name, None, bound=relaxation.bound, among=SAYABLE, note="a bound only"
+        )
     bound = solve_moments(replace(problem, options={})).bound
     note = "a bound only; the LP took too long, this one is of moments"
     return answer(problem, name, None, bound=bound, note=note)
@@ -122,6 +125,7 @@ def solve_lp_rounding(problem: Problem) -> Solution:
         name,
         best,
         bound=bound,
+        among=SAYABLE,
         least_budget=least_peak,
         statistics={"roundings": tried},
     )

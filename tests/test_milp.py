@@ -180,3 +180,38 @@ def test_an_interrupt_leaves_what_has_been_found(backend: str) -> None:
     assert solution.status is Status.FEASIBLE
     assert solution.seconds < 6
     assert backend != "highs" or solution.bound is not None
+
+
+@pytest.mark.parametrize("backend", ["cvxpy", "highs"])
+def test_the_optimum_of_a_tightened_program_is_not_called_that_of_the_budget(backend: str) -> None:
+    unit = 10**12
+    case = NAMED["multi-output"]
+    nodes = tuple(replace(node, memory=node.memory * unit) for node in case.graph.nodes)
+    # Less than one pass takes by so little that the backend calls one pass feasible.
+    solution = solve(ComputationGraph(nodes), 6 * unit - 3600, "milp", backend=backend)
+    assert (solution.cost, solution.bound) == (7, 5)
+    assert solution.status is Status.FEASIBLE
+
+
+@pytest.mark.parametrize("backend", ["cvxpy", "highs"])
+def test_a_wide_gap_is_no_proof(backend: str) -> None:
+    solution = solve(unit_chain(8), 6, "milp", backend=backend, gap=0.9)
+    assert solution.cost is not None
+    assert solution.bound is not None
+    assert (solution.status is Status.OPTIMAL) == (solution.cost <= solution.bound * (1 + 1e-4))
+
+
+@pytest.mark.parametrize("name", ["milp", "lp_bound", "lp_rounding"])
+def test_what_the_program_cannot_say_is_not_claimed(name: str) -> None:
+    graph, budget = random_graph(581, most_nodes=8), 7
+    truth = cheapest(graph, budget)  # 20, by a node computed twice within a stage
+    solution = solve(graph, budget, name)
+    assert truth is not None
+    assert solution.bound is not None
+    assert solution.bound <= truth or "twice in a stage" in solution.among
+
+
+def test_one_pass_is_the_optimum_of_all_schedules() -> None:
+    graph = unit_chain(3)
+    solution = solve(graph, graph.input_order_peak, "milp", order="free")
+    assert (solution.status, solution.bound_order, solution.among) == (Status.OPTIMAL, "free", "")
