@@ -9,15 +9,14 @@ first computations and moves on when a better one is found; that bound holds for
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, cast
+from typing import Any
 
-from solvers.backends import Backend, backend
+from solvers.backends import stoppable
 from solvers.bounds import least_need
 from solvers.free_bound import free_order_bound
 from solvers.graph import ComputationGraph
@@ -67,7 +66,7 @@ class Portfolio:
         self.graph = problem.graph
         self.deadline = problem.deadline
         self.stop = threading.Event()
-        self.solver = _stoppable(problem, self.stop)
+        self.solver = stoppable(problem.options.get("backend", "highs"), self.stop)
         chains = min(CHAINS, processors())
         self.plain = starts_of(self.graph, problem.order)
         self.search = Search(self.graph, problem.budget, problem.order, problem.seed, chains)
@@ -273,13 +272,6 @@ class Portfolio:
         schedule = self.search.schedule
         same = schedule is not None and first_order(schedule) == self.bounded_order
         return self.bound if same else self.free_bound
-
-
-def _stoppable(problem: Problem, stop: threading.Event) -> Backend:
-    """The MILP backend; HiGHS can be stopped, others end at their time limit."""
-    name = problem.options.get("backend", "highs")
-    solver: Any = backend(name)
-    return cast(Backend, functools.partial(solver, stop=stop) if name == "highs" else solver)
 
 
 def solve_auto(problem: Problem) -> Solution:

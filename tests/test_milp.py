@@ -75,7 +75,7 @@ def test_a_backend_that_is_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
     def never_ends(model: object, **how: object) -> None:
         is_over.wait()
 
-    monkeypatch.setattr("solvers.optimizer.backend", lambda name: never_ends)
+    monkeypatch.setattr("solvers.optimizer.stoppable", lambda name, stop: never_ends)
     solution = solve(unit_chain(8), 7, "milp", time_limit=1)
     is_over.set()
     assert (solution.status, solution.bound) == (Status.FEASIBLE, 17)
@@ -175,8 +175,8 @@ def test_an_interrupt_leaves_what_has_been_found(backend: str) -> None:
         if progress.phase == "solving the MILP" and progress.seconds > 1:
             raise KeyboardInterrupt
 
-    graph = unit_chain(40)  # far more than a test has time for
-    solution = solve(graph, "40%", "milp", time_limit=8, backend=backend, on_progress=interrupt)
+    graph = unit_chain(70)  # far more than a test has time for
+    solution = solve(graph, "30%", "milp", time_limit=8, backend=backend, on_progress=interrupt)
     assert solution.status is Status.FEASIBLE
     assert solution.seconds < 6
     assert backend != "highs" or solution.bound is not None
