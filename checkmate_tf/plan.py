@@ -19,7 +19,8 @@ class Plan:
         predicted_peak: the most bytes that the device's allocator is expected to hold in ten
             steps, in all; a forecast, moved to where the rehearsal's steps lay if there was one.
         baseline_peak: the same for the step as it was traced, unchanged; a forecast.
-        overhead: predicted extra time as a share of one pass; 0.05 is 5 %.
+        overhead: predicted extra time, or cost in the graph's unit, as a share of one pass; 0.05
+            is 5 %.
         solution: the solver's answer, with its bound.
         measured_peak: the most bytes that the rehearsal saw; None where there was none.
         notes: what else the user should know.
@@ -34,6 +35,10 @@ class Plan:
     solution: Solution
     measured_peak: int | None = None
     notes: tuple[str, ...] = ()
+
+    def _cost(self) -> str:
+        """What the cost model counts; only seconds are time."""
+        return {"s": "time", "": "cost"}.get(self.graph.cost_unit, self.graph.cost_unit)
 
     def _asked(self) -> str:
         """The solver counts live values; what allocators waste is no part of its budget."""
@@ -57,7 +62,7 @@ class Plan:
             ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("computed again", f"{repeats} of {len(self.graph)} nodes"),
-            ("extra time", f"{100 * self.overhead:.1f} % (predicted)"),
+            (f"extra {self._cost()}", f"{100 * self.overhead:.1f} % (predicted)"),
             ("solver", f"{self.solution.solver}, {self.solution.seconds:.1f} s{self._asked()}"),
             ("", self._distance()),
         ]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from checkmate_tf.plan import Plan
@@ -34,3 +36,10 @@ def test_lines_fit_a_terminal(budget: int) -> None:
     for name in ("milp", "moments", "auto"):
         text = str(plan_of(solve(SKIP, budget, name, 5)))
         assert max(map(len, text.splitlines())) < 80
+
+
+def test_only_seconds_are_called_time() -> None:
+    plan = plan_of(solve(SKIP, 7, "moments"))
+    for unit, label in {"s": "extra time", "FLOP": "extra FLOP", "": "extra cost"}.items():
+        text = str(replace(plan, graph=replace(SKIP, cost_unit=unit)))
+        assert f"{label:<22}20.0 % (predicted)" in text
