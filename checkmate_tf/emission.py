@@ -7,7 +7,7 @@ tensors of the graph that is being built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -86,16 +86,11 @@ class Emitter:
                 attrs=attributes,
             )
 
-    def source_tensor(self, tensor: Any, instance_of: Callable[[Any], Any]) -> Any:
-        """The copy of a tensor that takes no memory of its own: a source, made when first used."""
-        value = self.provided(tensor)
-        if value is None:
-            inputs = [instance_of(each) for each in tensor.op.inputs]
-            copy = self.create(tensor.op, inputs)
-            for original, made in zip(tensor.op.outputs, copy.outputs, strict=True):
-                self.provide(original, made)
-            value = self.provided(tensor)
-        return value
+    def create_shared(self, operation: Any, inputs: list[Any]) -> None:
+        """Create a copy of `operation` on `inputs` that stands for it from now on."""
+        copy = self.create(operation, inputs)
+        for original, made in zip(operation.outputs, copy.outputs, strict=True):
+            self.provide(original, made)
 
     def emit_anywhere(self, operation: Any) -> Any | None:
         """Copy `operation` onto whatever stands for its inputs, for shape inference alone.
