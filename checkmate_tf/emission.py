@@ -14,6 +14,8 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.ops import handle_data_util
 
+from checkmate_tf.depth_first import tensor_key
+
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
 
 
@@ -28,7 +30,7 @@ class Emitter:
     def __init__(self, source: Any, target: Any) -> None:
         self.source = source
         self.target = target
-        self._shared: dict[int, Any] = {}
+        self._shared: dict[tuple[str, int], Any] = {}
         self._import_functions()
 
     def _import_functions(self) -> None:
@@ -39,11 +41,11 @@ class Emitter:
 
     def provide(self, tensor: Any, value: Any) -> None:
         """Let `value` stand for `tensor` of the source graph from now on."""
-        self._shared[id(tensor)] = value
+        self._shared[tensor_key(tensor)] = value
 
     def provided(self, tensor: Any) -> Any:
         """What stands for `tensor`, or None."""
-        return self._shared.get(id(tensor))
+        return self._shared.get(tensor_key(tensor))
 
     def create(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()) -> Any:
         """Create a copy of `operation` on `inputs`; it runs after `control_inputs`."""

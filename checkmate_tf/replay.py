@@ -60,7 +60,7 @@ class _Replay:
         for placeholder, value in zip(placeholders, given, strict=True):
             self.emitter.provide(placeholder, value)
         self.newest: dict[tuple[int, int], Any] = {}
-        self.views: dict[tuple[str, int, tuple[int, ...]], Any] = {}
+        self.views: dict[tuple[str, int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
         self.window_bytes = window_bytes
         self.waits_for: list[Any] = []  # the window before
         self.window: list[Any] = []  # emitted after it so far
@@ -173,8 +173,9 @@ class _Replay:
         if key not in self.views:
             copy = self.emitter.create(operation, inputs)
             for index, output in enumerate(copy.outputs):
-                self.views[operation.name, index, key[2]] = output
-        return self.views[key]
+                # The inputs are held, so that no other tensor can get the id of one of them.
+                self.views[operation.name, index, key[2]] = output, inputs
+        return self.views[key][0]
 
     def _equal_constant(self, tensor: Any) -> Any:
         """The tensor of the one that stands for all equal constants."""
