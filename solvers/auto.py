@@ -20,6 +20,7 @@ from solvers.backends import stoppable
 from solvers.bounds import least_need
 from solvers.free_bound import free_order_bound
 from solvers.graph import ComputationGraph
+from solvers.incumbent import Incumbent
 from solvers.moments import Moments, Pass
 from solvers.schedule import Schedule
 from solvers.search import (
@@ -27,9 +28,11 @@ from solvers.search import (
     CLOSE,
     HOT,
     LEAST_SHARE,
+    RULES_SHARE,
     WARM,
     Search,
     Start,
+    cap_note,
     compile_kernels,
     least_memory_found,
     moves_per_round,
@@ -277,15 +280,22 @@ class Portfolio:
 def solve_auto(problem: Problem) -> Solution:
     """The best schedule found within the time limit; see the module.
 
+    The search computes a node at most 16 to 20 times, which only budgets near the least possible
+    ask for on long chains; simple rules, which have no such limit, are asked as well.
+
     Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.
     """
     graph = problem.graph
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "auto", None, infeasible=True, note=_least_need_note(graph))
+    rules = Incumbent(problem)
+    rules.work(RULES_SHARE * problem.time_limit)
     portfolio = Portfolio(problem)
     least: int | None = None
     try:
         portfolio.run()
+        if rules.schedule is not None:
+            portfolio.search.offer(rules.schedule)
         if portfolio.search.schedule is None:
             least = portfolio.find_least_memory()
     except KeyboardInterrupt:
@@ -300,6 +310,7 @@ def solve_auto(problem: Problem) -> Solution:
         proved=portfolio.is_proved(),
         infeasible=portfolio.infeasible,
         least_budget=least,
+        note="" if portfolio.infeasible else cap_note(graph, portfolio.search.schedule),
         statistics={
             "rounds": portfolio.search.rounds,
             "bound for this order": portfolio.bound_of_order(),

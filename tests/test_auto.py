@@ -93,3 +93,15 @@ def test_backends_mean_the_same_to_every_solver(solver: str) -> None:
     }.items():
         with pytest.raises(SolverError, match=message):
             solve(graph, 6, solver, 10, backend=name)
+
+
+@pytest.mark.parametrize("solver", ["auto", "search"])
+def test_a_chain_that_needs_more_repeats_than_the_search_has_room_for(solver: str) -> None:
+    """With 3 bytes each of 40 layers is computed up to 41 times, beyond what a tape holds."""
+    graph = unit_chain(40)
+    solution = solve(graph, 3, solver, 3)
+    by_rule = solve(graph, 3, "checkpoint_last")
+    assert by_rule.cost is not None
+    assert solution.cost is not None
+    assert solution.cost <= by_rule.cost
+    assert "a node at most 20 times" in solution.note
