@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.name is None or error.name.partition(".")[0] not in _TENSORFLOW:
             raise
         return _complain(
-            f"this command needs TensorFlow: pip install 'checkmate_tf[tensorflow]' ({error})"
+            f"this command needs TensorFlow: pip install 'checkmate_tf[cpu]', or [gpu] ({error})"
         )
     except KeyboardInterrupt:
         print("checkmate-tf: stopped before there was an answer", file=sys.stderr)

@@ -93,6 +93,7 @@ def plan(graph: ComputationGraph, solution: Solution, budget: int) -> dict[str, 
         "peak": solution.peak,
         "cost": solution.cost,
         "bound": solution.bound,
+        **({"among": solution.among} if solution.among else {}),
         "seconds": solution.seconds,
         "schedule": [ids[step] for step in solution.schedule.steps],
     }
@@ -114,6 +115,8 @@ def _table(graph: ComputationGraph, solution: Solution, budget: int) -> Table:
     if solution.bound is not None:
         order = "" if solution.bound_order == "free" else " (for this order of the nodes)"
         table.add_row("bound", f"{_overhead(graph, solution.bound)}{order}")
+    if solution.among:
+        table.add_row("", f"among {solution.among}")
     table.add_row("seconds", f"{solution.seconds:.2f}")
     if solution.note:
         table.add_row("note", solution.note)

@@ -28,7 +28,7 @@ class StepCosts:
     """What the operations of one step cost.
 
     Attributes:
-        model: seconds of every operation.
+        model: the cost of every operation, and its unit.
         notes: what the user should know about them.
     """
 
@@ -94,8 +94,8 @@ def _estimates(model: ProfiledCosts, operations: Sequence[Operation]) -> tuple[s
     missing = model.missing(operations)
     if not missing:
         return ()
-    estimated = sum(model.seconds(each) for each in operations if each not in model.profile.entries)
-    share = estimated / sum(map(model.seconds, operations))
+    estimated = sum(model.cost(each) for each in operations if each not in model.profile.entries)
+    share = estimated / sum(map(model.cost, operations))
     return (
         f"{missing} of {len(operations)} operations are not in the profile of "
         f"{model.profile.device}: {100 * share:.1f} % of the time is estimated by a roofline "

@@ -7,13 +7,14 @@ tensors of the graph that is being built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.ops import handle_data_util
 
+from checkmate_tf.depth_first import tensor_key
 from checkmate_tf.sums import groups
 
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
@@ -30,7 +31,7 @@ class Emitter:
     def __init__(self, source: Any, target: Any) -> None:
         self.source = source
         self.target = target
-        self._shared: dict[int, Any] = {}
+        self._shared: dict[tuple[str, int], Any] = {}
         self._import_functions()
 
     def _import_functions(self) -> None:
@@ -41,11 +42,11 @@ class Emitter:
 
     def provide(self, tensor: Any, value: Any) -> None:
         """Let `value` stand for `tensor` of the source graph from now on."""
-        self._shared[id(tensor)] = value
+        self._shared[tensor_key(tensor)] = value
 
     def provided(self, tensor: Any) -> Any:
         """What stands for `tensor`, or None."""
-        return self._shared.get(id(tensor))
+        return self._shared.get(tensor_key(tensor))
 
     def create(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()) -> Any:
         """Create a copy of `operation` on `inputs`; it runs after `control_inputs`."""
@@ -96,16 +97,11 @@ class Emitter:
                 attrs=attributes,
             )
 
-    def source_tensor(self, tensor: Any, instance_of: Callable[[Any], Any]) -> Any:
-        """The copy of a tensor that takes no memory of its own: a source, made when first used."""
-        value = self.provided(tensor)
-        if value is None:
-            inputs = [instance_of(each) for each in tensor.op.inputs]
-            copy = self.create(tensor.op, inputs)
-            for original, made in zip(tensor.op.outputs, copy.outputs, strict=True):
-                self.provide(original, made)
-            value = self.provided(tensor)
-        return value
+    def create_shared(self, operation: Any, inputs: list[Any]) -> None:
+        """Create a copy of `operation` on `inputs` that stands for it from now on."""
+        copy = self.create(operation, inputs)
+        for original, made in zip(operation.outputs, copy.outputs, strict=True):
+            self.provide(original, made)
 
     def emit_anywhere(self, operation: Any) -> Any | None:
         """Copy `operation` onto whatever stands for its inputs, for shape inference alone.

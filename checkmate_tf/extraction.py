@@ -14,18 +14,20 @@ from typing import Any
 
 from checkmate_tf.buffers import peak_of_run
 from checkmate_tf.contraction import group_operations
+from checkmate_tf.measure import default_device
 from checkmate_tf.operations import is_stateful
 from checkmate_tf.program import Program, Tensor, resolve
 from checkmate_tf.signatures import signature
-from checkmate_tf.step_operations import CostModel, operation_seconds
+from checkmate_tf.step_operations import CostModel, costs_of_step
 from profiles.operation import Operation
-from profiles.roofline import Roofline
+from profiles.roofline import Roofline, device_ceilings
 from solvers import ComputationGraph, Node, Schedule
 
 TINY_SHARE = 0.01
 """Of the activation peak: as much as all tiny tensors together may take."""
 
 _NEGLIGIBLE_SECONDS = 50e-6
+"""By a roofline, whatever the cost model: what the nodes are must not depend on what they cost."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def extract(
     Args:
         concrete: a whole train step, or a function that returns loss and gradients.
         batch_size: first dimension of inputs that were traced without one.
-        costs: the cost model; a roofline of this machine's CPU by default.
+        costs: the cost model; a roofline of the device that TensorFlow computes on by default.
+            What the nodes are does not depend on it.
         workspace: bytes that an operation needs only while it runs; 0 by default.
 
     Raises:
@@ -108,7 +111,12 @@ def extract_program(
     workspace: Callable[[Operation], int] | None = None,
 ) -> Extraction:
     """As `extract_step`, of a step that has been resolved."""
-    return _Builder(program, costs or Roofline(), workspace or (lambda operation: 0)).build()
+    return _Builder(program, costs or _reference(), workspace or (lambda operation: 0)).build()
+
+
+def _reference() -> Roofline:
+    """A roofline of the device that TensorFlow computes on."""
+    return Roofline(device_ceilings(default_device().split(":")[0]))
 
 
 class _Builder:
@@ -119,7 +127,9 @@ class _Builder:
     ) -> None:
         self.program = program
         signatures = [signature(program.sized[op.name]) for op in program.operations]
-        self.seconds = operation_seconds(program, costs)
+        self.cost_unit = costs.unit
+        self.costs = costs_of_step(program, costs)
+        self.seconds = costs_of_step(program, _reference())
         self.workspaces = [workspace(each) for each in signatures]
         self.users: dict[Tensor, set[int]] = {}
         for number, reads in enumerate(program.reads):
@@ -231,7 +241,7 @@ class _Builder:
             tuple(built),
             fixed_bytes=self.program.fixed_bytes + sum(t.bytes for t in tiny),
             name=str(self.program.concrete.name),
-            cost_unit="s",
+            cost_unit=self.cost_unit,
         )
 
     def _node(
@@ -254,7 +264,7 @@ class _Builder:
         expired_by = {place[w] for m in members for w in program.expires[m]} - {number}
         return Node(
             name=program.operations[longest].name,
-            cost=sum(self.seconds[m] for m in (*members, *attached)),
+            cost=sum(self.costs[m] for m in (*members, *attached)),
             memory=memory,
             workspace=max(0, held - memory),
             operations=tuple(program.operations[m].type for m in members),

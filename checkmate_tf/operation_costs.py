@@ -63,7 +63,7 @@ def costs_of_operations(
             name=operation.type,
             output="×".join(map(str, operation.outputs[0].shape)) if operation.outputs else "",
             runs=runs,
-            cost=model.seconds(operation),
+            cost=model.cost(operation),
             memory=sum(size.bytes for size in operation.outputs),
             workspace=entries[operation].workspace if operation in entries else None,
             measured=operation in entries,

@@ -19,7 +19,8 @@ class Plan:
         predicted_peak: the most bytes that the device's allocator is expected to hold in ten
             steps, in all; a forecast, moved to where the rehearsal's steps lay if there was one.
         baseline_peak: the same for the step as it was traced, unchanged; a forecast.
-        overhead: predicted extra time as a share of one pass; 0.05 is 5 %.
+        overhead: predicted extra time, or cost in the graph's unit, as a share of one pass; 0.05
+            is 5 %.
         solution: the solver's answer, with its bound.
         measured_peak: the most bytes that the rehearsal saw; None where there was none.
         notes: what else the user should know.
@@ -35,6 +36,23 @@ class Plan:
     measured_peak: int | None = None
     notes: tuple[str, ...] = ()
 
+    def _cost(self) -> str:
+        """What the cost model counts; only seconds are time."""
+        return {"s": "time", "": "cost"}.get(self.graph.cost_unit, self.graph.cost_unit)
+
+    def _asked(self) -> str:
+        """The solver counts live values; what allocators waste is no part of its budget."""
+        size = self.solution.budget
+        return "" if size is None else f", asked for {format_bytes(size)} of live values"
+
+    def _distance(self) -> str:
+        solution = self.solution
+        if not solution.bound or solution.cost is None:
+            return "how far above the least for that is not known"
+        percent = 100 * max(0.0, solution.cost / solution.bound - 1)
+        order = ", in this order" if solution.bound_order == "fixed" else ""
+        return f"at most {percent:.2f} % above the least for that{order}"
+
     def __str__(self) -> str:
         repeats = len(self.schedule) - len(self.graph)
         rows = [
@@ -44,9 +62,9 @@ class Plan:
             ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("computed again", f"{repeats} of {len(self.graph)} nodes"),
-            ("extra time", f"{100 * self.overhead:.1f} % (predicted)"),
-            ("solver", f"{self.solution.solver}, {self.solution.status}"),
-            ("", f"{self.solution.seconds:.1f} s"),
+            (f"extra {self._cost()}", f"{100 * self.overhead:.1f} % (predicted)"),
+            ("solver", f"{self.solution.solver}, {self.solution.seconds:.1f} s{self._asked()}"),
+            ("", self._distance()),
         ]
         lines = [f"{name:<22}{value}" for name, value in rows if value]
         return "\n".join([*lines, *(fill(f"note: {note}", 79) for note in self.notes)])

@@ -32,6 +32,10 @@ _LEANER_ONES, _LEANER_BY, _LEANER_TIME = 6, 0.03, 0.05
 before it; and the share of the time limit for each. Of equally lean ones some fit the allocator
 better than others, so that more of them are worth a try."""
 
+_LEANEST_TIMES = (1.0, 0.25, 0.25)
+"""Shares of the time limit, one per plan of the least memory: of equally lean ones another may fit
+where the one before it ran out of memory."""
+
 _NEAR_ENOUGH = 0.97
 """A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
 
@@ -139,11 +143,21 @@ class PlanSearch:
                 yield candidate
 
     def leanest(self) -> Plan:
-        """The plan of the least memory; its budget is what the allocator needs for it."""
-        candidate = self._candidate(None, self._time_limit)
-        assert candidate is not None
-        candidate = self._rehearsed(candidate)
-        return replace(candidate.plan, budget=self._expected(candidate))
+        """The plan of the least memory; its budget is what the allocator needs for it.
+
+        Raises:
+            BudgetError: the device has too little memory for every such plan that was found.
+        """
+        for seed, share in enumerate(_LEANEST_TIMES):
+            candidate = self._candidate(None, share * self._time_limit, seed)
+            assert candidate is not None
+            candidate = self._rehearsed(candidate)
+            if not candidate.exhausted:
+                return replace(candidate.plan, budget=self._expected(candidate))
+        raise BudgetError(
+            f"each of {len(_LEANEST_TIMES)} plans of the least memory found exhausted the device's "
+            "memory; take a smaller batch, or free what else is held there"
+        )
 
     def _expected(self, candidate: _Candidate) -> int:
         """Bytes that the device will rarely hold more than."""
@@ -232,7 +246,8 @@ class PlanSearch:
         beside = situation.resident - graph.fixed_bytes
         known = find_least_memory(graph, self._order, self._time_limit / 4)
         least = min(known.peak, self._failed.least_budget or known.peak)
-        proved = self._failed.status is Status.INFEASIBLE
+        # What the margin alone makes impossible is not impossible within the budget.
+        proved = self._failed.status is Status.INFEASIBLE and not situation.margin
         how = "no schedule exists" if proved else "no schedule was found"
         return BudgetError(
             f"budget {format_bytes(situation.budget)} is too small: {how} within it, "

@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.constants import folded_constants
+from checkmate_tf.depth_first import finish, tensor_key
 from checkmate_tf.inputs import captures
 from checkmate_tf.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful, under_views
 from checkmate_tf.sizes import sized_operations, tensor_bytes, topological, variable_bytes
@@ -170,28 +171,33 @@ class _Underlying:
         self._controls: dict[str, frozenset[int]] = {}
 
     def _resolve(self, tensor: Any) -> tuple[frozenset[Tensor], frozenset[str]]:
-        key = (tensor.op.name, tensor.value_index)
-        if key not in self._known:
-            operation = tensor.op
-            if operation.name in self._number:
-                size = self._sizes.of(tensor)
-                made = Tensor(self._number[operation.name], tensor.value_index, size)
-                self._known[key] = frozenset([made]), frozenset()
-            elif operation.type in VIEWS:
-                looked_at = (
-                    [operation.inputs[tensor.value_index]]
-                    if operation.type == "IdentityN"
-                    else list(operation.inputs)
-                )
-                parts = [self._resolve(each) for each in looked_at]
-                self._known[key] = (
-                    frozenset().union(*(part[0] for part in parts)),
-                    frozenset().union(*(part[1] for part in parts)),
-                )
-            else:
-                variable_read = [operation.name] if operation.type in READS else []
-                self._known[key] = frozenset(), frozenset(variable_read)
-        return self._known[key]
+        finish(tensor, self._known, tensor_key, self._looked_at, self._resolve_one)
+        return self._known[tensor_key(tensor)]
+
+    def _looked_at(self, tensor: Any) -> list[Any]:
+        """What `tensor` is a view of, if it is one."""
+        operation = tensor.op
+        if operation.name in self._number or operation.type not in VIEWS:
+            return []
+        if operation.type == "IdentityN":
+            return [operation.inputs[tensor.value_index]]
+        return list(operation.inputs)
+
+    def _resolve_one(self, tensor: Any) -> None:
+        operation, key = tensor.op, tensor_key(tensor)
+        if operation.name in self._number:
+            size = self._sizes.of(tensor)
+            made = Tensor(self._number[operation.name], tensor.value_index, size)
+            self._known[key] = frozenset([made]), frozenset()
+        elif operation.type in VIEWS:
+            parts = [self._known[tensor_key(each)] for each in self._looked_at(tensor)]
+            self._known[key] = (
+                frozenset().union(*(part[0] for part in parts)),
+                frozenset().union(*(part[1] for part in parts)),
+            )
+        else:
+            variable_read = [operation.name] if operation.type in READS else []
+            self._known[key] = frozenset(), frozenset(variable_read)
 
     def working(self, tensor: Any) -> frozenset[Tensor]:
         """Outputs of working operations that a reader of `tensor` needs."""
@@ -203,15 +209,20 @@ class _Underlying:
 
     def controls(self, operation: Any) -> frozenset[int]:
         """Working operations that the user's or TensorFlow's control edges put first."""
-        if operation.name not in self._controls:
-            found: set[int] = set()
-            for each in operation.control_inputs:
-                if each.name in self._number:
-                    found.add(self._number[each.name])
-                else:
-                    found |= self.controls(each)
-            self._controls[operation.name] = frozenset(found)
+        finish(operation, self._controls, _name, self._not_working_first, self._control_one)
         return self._controls[operation.name]
+
+    def _not_working_first(self, operation: Any) -> list[Any]:
+        return [each for each in operation.control_inputs if each.name not in self._number]
+
+    def _control_one(self, operation: Any) -> None:
+        found: set[int] = set()
+        for each in operation.control_inputs:
+            if each.name in self._number:
+                found.add(self._number[each.name])
+            else:
+                found |= self._controls[each.name]
+        self._controls[operation.name] = frozenset(found)
 
 
 class _Snapshots:
@@ -223,10 +234,12 @@ class _Snapshots:
     def __init__(self, needed: list[Any]) -> None:
         position = {op.name: place for place, op in enumerate(needed)}
         last_use: dict[str, int] = {}
+        under: dict[str, frozenset[str]] = {}  # per operation, the variable reads it looks at
         for place, op in enumerate(needed):
-            for tensor in op.inputs:
-                for name in _reads_under(tensor):
-                    last_use[name] = place
+            reads = frozenset().union(*(under[tensor.op.name] for tensor in op.inputs))
+            last_use.update(dict.fromkeys(reads, place))
+            own = frozenset([op.name]) if op.type in READS else frozenset()
+            under[op.name] = reads if op.type in VIEWS else own
         self.names: frozenset[str] = frozenset(
             op.name
             for accesses in _accesses(needed).values()
@@ -237,13 +250,8 @@ class _Snapshots:
         )
 
 
-def _reads_under(tensor: Any) -> list[str]:
-    operation = tensor.op
-    if operation.type in READS:
-        return [operation.name]
-    if operation.type in VIEWS:
-        return [name for each in operation.inputs for name in _reads_under(each)]
-    return []
+def _name(operation: Any) -> str:
+    return str(operation.name)
 
 
 def _accesses(needed: list[Any]) -> dict[str, list[Any]]:

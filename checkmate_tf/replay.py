@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.depth_first import finish, tensor_key
 from checkmate_tf.emission import Emitter
 from checkmate_tf.extraction import Extraction
 from checkmate_tf.operations import FUSED_PAIRS, FUSED_SIBLINGS, PASS_THROUGH, SOURCES, VIEWS
@@ -56,7 +57,7 @@ class _Replay:
         for placeholder, value in zip(placeholders, given, strict=True):
             self.emitter.provide(placeholder, value)
         self.newest: dict[tuple[int, int], Any] = {}
-        self.views: dict[tuple[str, int, tuple[int, ...]], Any] = {}
+        self.views: dict[tuple[str, int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
         self.window_bytes = window_bytes
         self.waits_for: list[Any] = []  # the window before
         self.window: list[Any] = []  # emitted after it so far
@@ -128,28 +129,58 @@ class _Replay:
 
     def _instance(self, tensor: Any) -> Any:
         """The tensor that stands for `tensor` now."""
+        now: dict[tuple[str, int], Any] = {}
+
+        def make(each: Any) -> None:
+            now[tensor_key(each)] = self._make(
+                each, [now[tensor_key(n)] for n in self._needs(each)]
+            )
+
+        finish(tensor, now, tensor_key, self._needs, make)
+        return now[tensor_key(tensor)]
+
+    def _needs(self, tensor: Any) -> list[Any]:
+        """What must be there before something can stand for `tensor`."""
+        operation = tensor.op
+        if operation.name in self.number or self.emitter.provided(tensor) is not None:
+            return []
+        if operation.name in self.program.constants:
+            equal = self._equal_constant(tensor)
+            there = self.emitter.provided(equal) is not None
+            return [] if there else list(equal.op.inputs)
+        if operation.type in PASS_THROUGH:
+            return [operation.inputs[tensor.value_index]]
+        return list(operation.inputs)
+
+    def _make(self, tensor: Any, inputs: list[Any]) -> Any:
+        """What stands for `tensor`, where `inputs` stand for what it needs."""
         operation = tensor.op
         if operation.name in self.number:
             return self.newest[self.number[operation.name], tensor.value_index]
+        if operation.name in self.program.constants:
+            tensor = self._equal_constant(tensor)
         provided = self.emitter.provided(tensor)
         if provided is not None:
             return provided
-        if operation.name in self.program.constants:
-            first = self.program.constants[operation.name]
-            equal = self.program.concrete.graph.get_operation_by_name(first)
-            return self.emitter.source_tensor(equal.outputs[tensor.value_index], self._instance)
-        if operation.type in SOURCES:
-            return self.emitter.source_tensor(tensor, self._instance)
+        if operation.name in self.program.constants or operation.type in SOURCES:
+            self.emitter.create_shared(tensor.op, inputs)
+            return self.emitter.provided(tensor)
         assert operation.type in VIEWS, f"nothing stands for {tensor}"
         if operation.type in PASS_THROUGH:
-            return self._instance(operation.inputs[tensor.value_index])
-        inputs = [self._instance(each) for each in operation.inputs]
+            return inputs[0]
         key = (operation.name, tensor.value_index, tuple(id(each) for each in inputs))
         if key not in self.views:
             copy = self.emitter.create(operation, inputs)
             for index, output in enumerate(copy.outputs):
-                self.views[operation.name, index, key[2]] = output
-        return self.views[key]
+                # The inputs are held, so that no other tensor can get the id of one of them.
+                self.views[operation.name, index, key[2]] = output, inputs
+        return self.views[key][0]
+
+    def _equal_constant(self, tensor: Any) -> Any:
+        """The tensor of the one that stands for all equal constants."""
+        first = self.program.constants[tensor.op.name]
+        equal = self.program.concrete.graph.get_operation_by_name(first)
+        return equal.outputs[tensor.value_index]
 
 
 def segments(operations: Sequence[Any], members: Sequence[int]) -> list[list[int]]:

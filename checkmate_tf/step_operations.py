@@ -18,8 +18,12 @@ from profiles.roofline import floating_point_operations
 class CostModel(Protocol):
     """What planning asks of a provider of costs."""
 
-    def seconds(self, operation: Operation) -> float:
-        """Seconds of one run of an operation."""
+    @property
+    def unit(self) -> str:
+        """Of the costs: "s" for seconds, "FLOP" for floating-point operations."""
+
+    def cost(self, operation: Operation) -> float:
+        """What one run of an operation costs, in `unit`."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,15 @@ def step_operations(program: Program) -> tuple[StepOperation, ...]:
     return tuple(_step_operation(program, numbers) for numbers in members.values())
 
 
-def operation_seconds(program: Program, costs: CostModel) -> list[float]:
-    """Seconds of every operation of `program`; what runs together is billed to the heaviest."""
-    seconds = [0.0] * len(program.operations)
+def costs_of_step(program: Program, model: CostModel) -> list[float]:
+    """The cost of every operation of `program`, in the model's unit.
+
+    What runs together is billed to the heaviest.
+    """
+    costs = [0.0] * len(program.operations)
     for each in step_operations(program):
-        seconds[each.heaviest] = costs.seconds(each.operation)
-    return seconds
+        costs[each.heaviest] = model.cost(each.operation)
+    return costs
 
 
 def _pairs(program: Program) -> Iterator[tuple[int, int]]:

@@ -118,9 +118,9 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
     arithmetic = sum(map(floating_point_operations, operations))
     predictions = (
         arithmetic / ceilings.rate,
-        sum(map(Roofline(ceilings).seconds, operations)),
-        sum(map(costs.fallback.seconds, operations)),
-        sum(map(costs.seconds, operations)),
+        sum(map(Roofline(ceilings).cost, operations)),
+        sum(map(costs.fallback.cost, operations)),
+        sum(map(costs.cost, operations)),
     )
     return {
         "model": name,

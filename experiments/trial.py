@@ -245,6 +245,7 @@ def describe_plan(plan: Any) -> dict[str, Any]:
         "nodes": len(graph),
         "repeats": len(plan.schedule) - len(graph),
         "status": str(plan.solution.status),
+        "solver_budget": plan.solution.budget,
         "bound": plan.solution.bound,
         "solver_seconds": plan.solution.seconds,
         "text": str(plan),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from profiles.calibration import calibrated
 from profiles.operation import Operation
@@ -19,13 +20,14 @@ class ProfiledCosts:
     Attributes:
         profile: of the device.
         ceilings: for a roofline of such a device, before calibration.
+        unit: of the costs.
 
     Example:
         >>> from profiles.profile import Measurement
         >>> from profiles.roofline import device_ceilings
         >>> profile = Profile("a CPU", "2.21.0", {Operation("Relu"): Measurement(3e-6, 0)})
         >>> costs = ProfiledCosts(profile, device_ceilings())
-        >>> costs.seconds(Operation("Relu"))
+        >>> costs.cost(Operation("Relu"))
         3e-06
         >>> costs.missing([Operation("Relu"), Operation("Selu"), Operation("Selu")])
         2
@@ -33,16 +35,17 @@ class ProfiledCosts:
 
     profile: Profile
     ceilings: Device
+    unit: ClassVar[str] = "s"
 
     @cached_property
     def fallback(self) -> Roofline:
         """For operations that are not in the profile."""
         return Roofline(calibrated(self.ceilings, self.profile.entries))
 
-    def seconds(self, operation: Operation) -> float:
+    def cost(self, operation: Operation) -> float:
         """Seconds of one run."""
         measured = self.profile.entries.get(operation)
-        return self.fallback.seconds(operation) if measured is None else measured.seconds
+        return self.fallback.cost(operation) if measured is None else measured.seconds
 
     def missing(self, operations: Iterable[Operation]) -> int:
         """How many of `operations` are not in the profile."""

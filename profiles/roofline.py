@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from profiles.fusion import Fusion
 from profiles.operation import Operation
@@ -71,16 +72,21 @@ def device_ceilings(kind: str = "CPU") -> Device:
 class Roofline:
     """Seconds of an operation from its floating-point operations and bytes moved.
 
+    Attributes:
+        device: its ceilings.
+        unit: of the costs.
+
     Example:
         >>> from profiles.operation import Operation, TensorSize
         >>> image = TensorSize("float32", (8, 224, 224, 3))
-        >>> Roofline().seconds(Operation("Relu", (image,), (image,))) > 0
+        >>> Roofline().cost(Operation("Relu", (image,), (image,))) > 0
         True
     """
 
     device: Device = field(default_factory=device_ceilings)
+    unit: ClassVar[str] = "s"
 
-    def seconds(self, operation: Operation) -> float:
+    def cost(self, operation: Operation) -> float:
         """Seconds of one run."""
         rate = self.device.rate
         if "Depthwise" in operation.type:
@@ -94,10 +100,24 @@ class Roofline:
 
 @dataclass(frozen=True)
 class FloatingPointOperations:
-    """Floating-point operations as the cost, and at least one: the paper's simplest model."""
+    """Floating-point operations as the cost, and at least one: the paper's simplest model.
 
-    def seconds(self, operation: Operation) -> float:
-        """The number of operations; not seconds, but in proportion where arithmetic decides."""
+    In proportion to seconds where arithmetic decides.
+
+    Attributes:
+        unit: of the costs.
+
+    Example:
+        >>> from profiles.operation import Operation, TensorSize
+        >>> image = TensorSize("float32", (8, 224, 224, 3))
+        >>> FloatingPointOperations().cost(Operation("Relu", (image,), (image,)))
+        1204224.0
+    """
+
+    unit: ClassVar[str] = "FLOP"
+
+    def cost(self, operation: Operation) -> float:
+        """The number of operations of one run."""
         return max(1.0, floating_point_operations(operation))
 
 

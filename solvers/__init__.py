@@ -2,6 +2,7 @@
 
 from solvers.budget import Budget, format_bytes, parse_budget
 from solvers.errors import (
+    AnswerError,
     BudgetError,
     CheckmateError,
     GraphError,
@@ -16,6 +17,7 @@ from solvers.solution import Problem, Progress, Solution, Status
 
 __all__ = [
     "SOLVERS",
+    "AnswerError",
     "Budget",
     "BudgetError",
     "CheckmateError",

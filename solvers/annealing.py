@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import math
 
+from solvers.compilation import compiled, compiled_entry
 from solvers.tape import (
     DRAGGED,
     EXCESS,
     JOURNAL,
     Tape,
-    compiled,
-    compiled_entry,
     insert,
     keep_best,
     latest_before,

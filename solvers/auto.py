@@ -9,28 +9,30 @@ first computations and moves on when a better one is found; that bound holds for
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, cast
+from typing import Any
 
-from solvers.backends import Backend, backend
+from solvers.backends import stoppable
 from solvers.bounds import least_need
 from solvers.free_bound import free_order_bound
 from solvers.graph import ComputationGraph
-from solvers.moments import PROVED, Moments, Pass
+from solvers.incumbent import Incumbent
+from solvers.moments import Moments, Pass
 from solvers.schedule import Schedule
 from solvers.search import (
     CHAINS,
     CLOSE,
     HOT,
     LEAST_SHARE,
+    RULES_SHARE,
     WARM,
     Search,
     Start,
+    cap_note,
     compile_kernels,
     least_memory_found,
     moves_per_round,
@@ -38,7 +40,7 @@ from solvers.search import (
     starts_of,
 )
 from solvers.sequence import first_order, renumber
-from solvers.solution import Order, Problem, Solution, answer
+from solvers.solution import PROVED, Order, Problem, Solution, answer
 
 HEAD_START = 1.5  # seconds that the relaxation gets alone: small problems need nothing else
 LARGEST_RELAXED = 3000  # nodes up to which the relaxation is worth its time
@@ -67,7 +69,7 @@ class Portfolio:
         self.graph = problem.graph
         self.deadline = problem.deadline
         self.stop = threading.Event()
-        self.solver = _stoppable(problem, self.stop)
+        self.solver = stoppable(problem.options.get("backend", "highs"), self.stop)
         chains = min(CHAINS, processors())
         self.plain = starts_of(self.graph, problem.order)
         self.search = Search(self.graph, problem.budget, problem.order, problem.seed, chains)
@@ -275,25 +277,25 @@ class Portfolio:
         return self.bound if same else self.free_bound
 
 
-def _stoppable(problem: Problem, stop: threading.Event) -> Backend:
-    """The MILP backend; HiGHS can be stopped, others end at their time limit."""
-    name = problem.options.get("backend", "highs")
-    solver: Any = backend(name)
-    return cast(Backend, functools.partial(solver, stop=stop) if name == "highs" else solver)
-
-
 def solve_auto(problem: Problem) -> Solution:
     """The best schedule found within the time limit; see the module.
+
+    The search computes a node at most 16 to 20 times, which only budgets near the least possible
+    ask for on long chains; simple rules, which have no such limit, are asked as well.
 
     Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.
     """
     graph = problem.graph
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "auto", None, infeasible=True, note=_least_need_note(graph))
+    rules = Incumbent(problem)
+    rules.work(RULES_SHARE * problem.time_limit)
     portfolio = Portfolio(problem)
     least: int | None = None
     try:
         portfolio.run()
+        if rules.schedule is not None:
+            portfolio.search.offer(rules.schedule)
         if portfolio.search.schedule is None:
             least = portfolio.find_least_memory()
     except KeyboardInterrupt:
@@ -308,6 +310,7 @@ def solve_auto(problem: Problem) -> Solution:
         proved=portfolio.is_proved(),
         infeasible=portfolio.infeasible,
         least_budget=least,
+        note="" if portfolio.infeasible else cap_note(graph, portfolio.search.schedule),
         statistics={
             "rounds": portfolio.search.rounds,
             "bound for this order": portfolio.bound_of_order(),

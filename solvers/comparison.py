@@ -15,7 +15,7 @@ from typing import Any
 import joblib
 
 from solvers.budget import parse_budget
-from solvers.errors import SolverError
+from solvers.errors import AnswerError, SolverError
 from solvers.files import write_whole
 from solvers.graph import ComputationGraph
 from solvers.registry import SOLVERS, find_solver, solve
@@ -50,8 +50,10 @@ class Row:
         budget: as it was asked for.
         budget_bytes: the same in bytes.
         budget_share: the same as a share of the input-order peak, both without `fixed_bytes`.
-        status: of `solvers.Status`, "bound" where the solver was asked for no more, "over
-            budget" where all plans of a rule are, or "not valid" where it refuses the graph.
+        status: of `solvers.Status`, "optimal in form" where that is among some schedules only,
+            which the note then names, "bound" where the solver was asked for no more, "over
+            budget" where all plans of a rule are, "not valid" where it refuses the graph, or
+            "wrong answer" where its answer is not true.
         overhead, bound_overhead: cost and bound in percent of one pass, less the pass.
         gap: (cost − bound) in percent of cost.
         versions: of Python and of the packages that decide the outcome.
@@ -146,6 +148,8 @@ def run_case(case: Case) -> Row:
             seed=case.seed,
             **options,
         )
+    except AnswerError as error:
+        return Row(**{**asdict(row), "status": "wrong answer", "note": str(error)})
     except SolverError as error:
         return Row(**{**asdict(row), "note": str(error)})
     gap = None
@@ -164,7 +168,7 @@ def run_case(case: Case) -> Row:
             "gap": gap,
             "least_budget": solution.least_budget,
             "seconds": solution.seconds,
-            "note": solution.note,
+            "note": "; ".join(filter(None, (_scope(solution), solution.note))),
         }
     )
 
@@ -172,15 +176,21 @@ def run_case(case: Case) -> Row:
 def status_text(solution: Solution) -> str:
     """The status as a person should read it.
 
-    A bound is all that some solvers are asked for; and a rule whose plans are all over budget has
-    not run out of time.
+    A bound is all that some solvers are asked for; a rule whose plans are all over budget has not
+    run out of time; and what is optimal among some schedules only is optimal in that form.
     """
     kind = find_solver(solution.solver).kind
     if solution.schedule is None and kind == "bound" and solution.bound is not None:
         return "bound"
     if solution.status is Status.TIMEOUT and kind in _RULES and solution.least_budget is not None:
         return "over budget"
+    if solution.status is Status.OPTIMAL and solution.among:
+        return "optimal in form"
     return str(solution.status)
+
+
+def _scope(solution: Solution) -> str:
+    return f"bound among {solution.among}" if solution.among else ""
 
 
 def overhead(graph: ComputationGraph, cost: float | None) -> float | None:

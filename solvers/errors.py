@@ -32,3 +32,7 @@ class BudgetError(CheckmateError):
 
 class SolverError(CheckmateError):
     """A solver does not exist, is not installed, or is not valid on the graph it was given."""
+
+
+class AnswerError(SolverError):
+    """A solver's answer is not true: its schedule cannot be executed, or its claims are refuted."""

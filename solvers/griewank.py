@@ -35,9 +35,15 @@ def solve_griewank(problem: Problem) -> Solution:
             f"{graph.name}: the forward graph is not a chain, and binomial checkpointing is "
             "defined for chains only; use milp, moments or linearized_greedy"
         )
+    plans = (griewank_matrices(graph, slots) for slots in slot_counts(graph))
+    return cheapest(problem, "griewank", plans)
+
+
+def slot_counts(graph: ComputationGraph) -> list[int]:
+    """The numbers of slots that are tried, ascending."""
     length = len(forward_nodes(graph))
-    slots = np.unique(np.geomspace(1, length + 1, _MOST_SWEPT).astype(np.int64)) - 1
-    return cheapest(problem, "griewank", (griewank_matrices(graph, int(each)) for each in slots))
+    slots = np.geomspace(1, length + 1, _MOST_SWEPT).astype(np.int64) - 1
+    return sorted({int(each) for each in slots})
 
 
 def least_forward_steps(steps: int, checkpoints: int) -> int:

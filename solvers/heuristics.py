@@ -113,18 +113,27 @@ def every_segment(
 
 
 def greedy_sweep(
-    graph: ComputationGraph, candidates: list[int]
+    graph: ComputationGraph, candidates: list[int], coarse_first: bool = False
 ) -> Iterator[tuple[list[int], Matrices]]:
-    """The different checkpoint sets of the greedy rule, b = peak(√n)·(1+x), x from −1 to 2."""
+    """The different checkpoint sets of the greedy rule, b = peak(√n)·(1+x), x from −1 to 2.
+
+    Ascending; with `coarse_first`, such that also the first few are of the whole range.
+    """
     sqrt_peak = matrix_peak(graph, *checkpoint_matrices(graph, every_sqrt(candidates)))
     members = set(candidates)
     seen: set[tuple[int, ...]] = set()
-    for percent in range(301):
+    for percent in _spread(301) if coarse_first else range(301):
         segment_bytes = (sqrt_peak - graph.fixed_bytes) * percent / 100
         checkpoints = every_segment(graph, members, segment_bytes)
         if tuple(checkpoints) not in seen:
             seen.add(tuple(checkpoints))
             yield checkpoints, checkpoint_matrices(graph, checkpoints)
+
+
+def _spread(count: int) -> list[int]:
+    """The numbers below `count`, each far from those before it: sorted by their bits reversed."""
+    bits = count.bit_length()
+    return sorted(range(count), key=lambda number: f"{number:0{bits}b}"[::-1])
 
 
 def _solve_sqrt(problem: Problem, name: str, candidates: Candidates) -> Solution:

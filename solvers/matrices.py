@@ -64,10 +64,12 @@ def least_recomputation(graph: ComputationGraph, S: BoolMatrix) -> tuple[BoolMat
     R = np.eye(n, dtype=np.bool_)
     S = np.tril(S, -1)
     expires = [min(node.expired_by, default=n) for node in graph.nodes]
+    begins: list[list[int]] = [[] for _ in range(n)]
+    for t, i in np.argwhere(S[1:] & ~S[:-1]).tolist():
+        begins[t].append(i)
     for t in range(n):
-        begins = np.flatnonzero(S[t + 1] & ~S[t]) if t + 1 < n else ()
         scan = [-t]  # a heap of negated node numbers: the rightmost comes first
-        for i in map(int, begins):
+        for i in begins[t]:
             if i != t:
                 _provide(graph, R, S, t, i, expires[i], scan)
         while scan:

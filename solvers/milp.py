@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from solvers.bounds import lift_bound, node_over_budget
 from solvers.frontier import (
@@ -15,17 +16,26 @@ from solvers.frontier import (
     fits_in_memory,
 )
 from solvers.graph import ComputationGraph
-from solvers.heuristics import solve_linearized_greedy
+from solvers.incumbent import BY_RULE, Incumbent
 from solvers.linear import LinearResult
 from solvers.optimizer import optimize
 from solvers.schedule import Schedule
 from solvers.simulate import simulate
-from solvers.solution import Order, Problem, Solution, Status, answer
+from solvers.solution import PROVED, Order, Problem, Solution, Status, answer
 
 Build = Callable[[ComputationGraph, float], FrontierProgram]
 """From a graph and the memory for its activations to the program."""
 
 _ATTEMPTS = 4
+_RULES_SHARE = 1 / 3
+"""The most of the time that they get before the program is built; it starts from their best."""
+
+_RULES_SECONDS = 0.4
+"""For more of them, each time that the backend is looked at."""
+
+SAYABLE = "schedules that compute no node twice in a stage"
+"""What equations (1) and (9) optimize over. A few graphs have a cheaper one that is not."""
+
 _UNSAYABLE = (
     "the program has no solution; only a schedule that computes a node twice within a stage, "
     "which it cannot say, may still fit: try moments"
@@ -37,8 +47,9 @@ def solve_milp(problem: Problem) -> Solution:
 
     That is the optimum among the schedules that (9) can say: stage t ends with the first
     computation of node t and computes each other node at most once, in input order. Optimum and
-    bound hold for these. That (9) has no solution is no proof that nothing fits, since a node
-    computed twice in a stage can save the memory that decides; `moments` knows of that too.
+    bound hold for these, as the answer's `among` says. That (9) has no solution is no proof that
+    nothing fits, since a node computed twice in a stage can save the memory that decides;
+    `moments` knows of that too.
     Options: see `solvers.optimizer.optimize`.
 
     Raises:
@@ -61,12 +72,6 @@ def solve_unpartitioned(problem: Problem) -> Solution:
     return _solve(problem, "milp_unpartitioned", build, problem.order)
 
 
-def best_heuristic(problem: Problem) -> Solution:
-    """What the best heuristic for any graph finds in a tenth of the time."""
-    brief = replace(problem, time_limit=problem.seconds + 0.1 * problem.seconds_left, options={})
-    return solve_linearized_greedy(brief)
-
-
 @dataclass(frozen=True)
 class _Outcome:
     """What asking the backend came to; costs in the graph's unit."""
@@ -83,71 +88,83 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
     if graph.input_order_peak <= problem.budget:
         one_pass = Schedule(range(len(graph)))
         return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
-    heuristic = best_heuristic(problem)
-    incumbent, least = heuristic.schedule, heuristic.least_budget
+    incumbent = Incumbent(problem)
+    incumbent.work(_RULES_SHARE * problem.seconds_left)
     too_large = node_over_budget(graph, problem.budget)
     if too_large is not None:
         node, needed = too_large
         note = f"computing {graph.nodes[node].name!r} alone takes {needed} bytes"
+        least = incumbent.least_budget
         return answer(problem, name, None, infeasible=True, least_budget=least, note=note)
     if not fits_in_memory(graph):
-        return _heuristic_answer(problem, name, heuristic, "the MILP is too large to build")
-    problem.report(heuristic.cost, None, "building the model")
+        incumbent.work(problem.seconds_left)
+        return _by_rule(problem, name, incumbent, "the MILP is too large to build")
+    _report(problem, incumbent, None, "building the model")
     try:
         outcome = _minimize(problem, build, incumbent)
     except (KeyboardInterrupt, OutOfTimeError) as reason:
         stopped = isinstance(reason, KeyboardInterrupt)
         why = "stopped" if stopped else "the time was up before the MILP was built"
-        return _heuristic_answer(problem, name, heuristic, why)
-    schedule = outcome.schedule
-    proved = outcome.status is Status.OPTIMAL and order == problem.order
-    if schedule is None or (
-        heuristic.cost is not None and simulate(graph, schedule).cost > heuristic.cost
-    ):
-        schedule = incumbent
-    unsayable = outcome.status is Status.INFEASIBLE and schedule is None
+        return _by_rule(problem, name, incumbent, why)
+    own = math.inf
+    if outcome.schedule is not None:
+        own = simulate(graph, outcome.schedule).cost
+        incumbent.offer(outcome.schedule)
+    schedule, cost = incumbent.schedule, incumbent.cost
+    note = f"the time was up; {BY_RULE}" if schedule is not None and cost < own else ""
+    if outcome.status is Status.INFEASIBLE and schedule is None:
+        note = _UNSAYABLE
+    bound = graph.one_pass_cost if outcome.bound is None else outcome.bound
     return answer(
         problem,
         name,
         schedule,
-        bound=graph.one_pass_cost if outcome.bound is None else outcome.bound,
+        bound=min(bound, cost),
         bound_order=order,
-        proved=proved,
-        least_budget=least,
-        note=_UNSAYABLE if unsayable else "",
+        among=SAYABLE,
+        # A gap asked for, or a program with less memory, prove less than the backend says; and a
+        # rule's schedule that costs less than the bound is none of those that it holds for.
+        proved=order == problem.order and abs(cost - bound) <= PROVED * bound,
+        least_budget=incumbent.least_budget,
+        note=note,
         statistics=outcome.statistics,
     )
 
 
-def _heuristic_answer(problem: Problem, name: str, heuristic: Solution, why: str) -> Solution:
+def _by_rule(problem: Problem, name: str, incumbent: Incumbent, why: str) -> Solution:
     return answer(
         problem,
         name,
-        heuristic.schedule,
+        incumbent.schedule,
         bound=problem.graph.one_pass_cost,
-        bound_order="free",
-        least_budget=heuristic.least_budget,
-        note=f"{why}; this is a heuristic's answer",
+        least_budget=incumbent.least_budget,
+        note=f"{why}; {BY_RULE}",
     )
 
 
-def _minimize(problem: Problem, build: Build, incumbent: Schedule | None) -> _Outcome:
+def _report(problem: Problem, incumbent: Incumbent, bound: float | None, phase: str) -> None:
+    cost = None if incumbent.schedule is None else incumbent.cost
+    problem.report(cost, bound, phase)
+
+
+def _minimize(problem: Problem, build: Build, incumbent: Incumbent) -> _Outcome:
     """Solve the program; again with less memory where rounding took its answer over budget."""
     graph = problem.graph
     memory: float = problem.activation_budget
     bound: float | None = None
     statistics: dict[str, float] = {}
 
-    def report() -> None:
-        cost = None if incumbent is None else simulate(graph, incumbent).cost
-        problem.report(cost, bound, "solving the MILP")
+    def wait() -> None:
+        incumbent.work(_RULES_SECONDS)
+        _report(problem, incumbent, bound, "solving the MILP")
 
     for attempt in range(_ATTEMPTS):
         before = problem.seconds
         program = build(graph, memory)
         built = problem.seconds
-        start = None if incumbent is None else program.point(*incumbent.to_matrices(graph))
-        result = optimize(problem, program.model, start, report)
+        first = incumbent.schedule
+        start = None if first is None else program.point(*first.to_matrices(graph))
+        result = optimize(problem, program.model, start, wait)
         if attempt == 0:
             bound = _bound(program, result)
             rows, columns = program.model.matrix.shape

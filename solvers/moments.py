@@ -10,23 +10,27 @@ a time: each relaxation is then solved to its end, and its whole optimum is a bo
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.backends import Backend, backend
+from solvers.backends import Backend, stoppable
 from solvers.bounds import least_need
 from solvers.graph import ComputationGraph
+from solvers.incumbent import BY_RULE, Incumbent
 from solvers.moments_extract import Extraction, extract
 from solvers.moments_model import Cut, build_model
 from solvers.schedule import Schedule
 from solvers.simulate import simulate
-from solvers.solution import Problem, Solution, Status, answer
+from solvers.solution import PROVED, Problem, Solution, Status, answer
 
-PROVED = 1e-4  # relative gap at which a schedule counts as optimal, as in MILP solvers
 GAP = 0.9 * PROVED  # to which each relaxation is solved
 FIRST_MOMENTS = 12
 FEW_MOMENTS = 6  # from which the method starts again, once that many are too many
+_PATIENCE = 0.3  # seconds that a pass gets alone: small problems need nothing else
+_RULES_SECONDS = 0.3  # for simple rules, each time that it has not ended by then
 SHORTEST_TRY, TRY_SHARE = 3.0, 0.1  # seconds, and share of the time left, before it does
 
 
@@ -153,35 +157,58 @@ def solve_moments(problem: Problem) -> Solution:
     graph = problem.graph
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "moments", None, infeasible=True)
-    solver = backend(problem.options.get("backend", "highs"))
+    stop = threading.Event()
+    solver = stoppable(problem.options.get("backend", "highs"), stop)
     moments = Moments(graph, problem.budget, solver, problem.seed)
-    best: Schedule | None = None
-    cost = float("inf")
+    incumbent = Incumbent(problem)
+    own = float("inf")
     infeasible = False
+    pool = ThreadPoolExecutor(1)
     try:
-        while problem.seconds_left > 0 and cost > moments.bound * (1 + PROVED):
-            each = moments.next_pass(problem.seconds_left, best)
+        while problem.seconds_left > 0 and incumbent.cost > moments.bound * (1 + PROVED):
+            running = pool.submit(moments.next_pass, problem.seconds_left, incumbent.schedule)
+            each = _meanwhile(running, problem, incumbent, moments)
             infeasible = each.infeasible
             for schedule in each.schedules:
-                simulation = simulate(graph, schedule)
-                if simulation.peak <= problem.budget and simulation.cost < cost:
-                    best, cost = schedule, simulation.cost
-            problem.report(cost if best else None, moments.bound, "moments")
+                if incumbent.offer(schedule):
+                    own = incumbent.cost
+            _report(problem, incumbent, moments)
             if each.exhausted or each.cut_short:
                 break
     except KeyboardInterrupt:
         pass
+    finally:
+        stop.set()
+        pool.shutdown()
+    cost = incumbent.cost
     return answer(
         problem,
         "moments",
-        best,
+        incumbent.schedule,
         bound=moments.bound,
         # What is proved for one order says nothing of the others.
         proved=problem.order == "fixed" and cost <= moments.bound * (1 + PROVED),
         infeasible=problem.order == "fixed" and infeasible,
+        least_budget=incumbent.least_budget,
+        note=f"the time was up; {BY_RULE}" if cost < own else "",
         statistics={
             "passes": moments.passes,
             "moments": len(moments.moments),
             "cuts": len(moments.cuts),
         },
     )
+
+
+def _meanwhile(
+    running: Future[Pass], problem: Problem, incumbent: Incumbent, moments: Moments
+) -> Pass:
+    """What `running` learns; rules are tried beside it, once it takes a while."""
+    while not wait([running], _PATIENCE).done:
+        incumbent.work(_RULES_SECONDS)
+        _report(problem, incumbent, moments)
+    return running.result()
+
+
+def _report(problem: Problem, incumbent: Incumbent, moments: Moments) -> None:
+    cost = None if incumbent.schedule is None else incumbent.cost
+    problem.report(cost, moments.bound, "moments")

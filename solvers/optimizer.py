@@ -7,14 +7,16 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import cast
 
-from solvers.backends import backend
+from solvers.backends import can_stop, stoppable
 from solvers.errors import SolverError
 from solvers.linear import LinearModel, LinearResult, Vector
-from solvers.solution import Problem, Status
+from solvers.solution import PROVED, Problem, Status
 
 _DEFAULT = "cvxpy"
+_GAP = 0.9 * PROVED
+"""Relative, unless another is asked for: enough to call the answer optimal."""
+
 _REPORT_SECONDS = 0.2
 _GRACE = 0.5
 """Seconds after the time limit that a backend has for its answer; HiGHS does not look at its
@@ -23,9 +25,6 @@ clock in the middle of a heuristic or a round of cuts, and has been seen to take
 _FAREWELL = 3.0
 """Seconds that the end of the process waits for a backend that is late: one that comes
 back from compiled code while Python is ending aborts the process."""
-
-_STOPPABLE = ("highs",)
-"""Backends that answer with what they have found when they are told to stop."""
 
 
 def optimize(
@@ -64,21 +63,13 @@ def _ask(
     start: Vector | None,
     stop: threading.Event,
 ) -> LinearResult:
-    name, _, solver = name.partition(":")
-    ask = cast(Callable[..., LinearResult], backend(name))
-    if solver and name != "cvxpy":
-        raise SolverError(f"backend '{name}:{solver}': only cvxpy has solvers to choose among")
-    own: dict[str, object] = {"solver": solver} if solver else {}
-    if name in _STOPPABLE:
-        own["stop"] = stop
-    return ask(
+    return stoppable(name, stop)(
         model,
         time_limit=max(problem.seconds_left, 0.01),
-        relative_gap=float(problem.options.get("gap", 1e-4)),
+        relative_gap=float(problem.options.get("gap", _GAP)),
         start=start,
         threads=int(problem.options.get("threads", 1)),
         seed=problem.seed,
-        **own,
     )
 
 
@@ -111,7 +102,7 @@ def _in_background(
             while_waiting()
     except KeyboardInterrupt:
         stop.set()
-        if name not in _STOPPABLE or not model.integer.any():
+        if not can_stop(name) or not model.integer.any():
             raise
         thread.join()
     if thread.is_alive():

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from solvers.budget import Budget, parse_budget
-from solvers.errors import SolverError
+from solvers.confirmation import confirmed
+from solvers.errors import AnswerError, ScheduleError, SolverError
 from solvers.graph import ComputationGraph
 from solvers.solution import Order, Problem, Progress, Solution
 
@@ -65,9 +66,9 @@ _PLANS = "accounting"  # of `solvers.cheapest.cheapest`
 
 _TABLE = (
     # name, kind, valid on, needs, options, summary, module:function
-    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found within the time limit", "auto:solve_auto"),
+    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found within the time limit; a node at most 16–20 times, rules apart", "auto:solve_auto"),
     ("moments", "exact", "any", "highspy", "backend", "exact for a fixed order, by moments", "moments:solve_moments"),
-    ("search", "search", "any", "numba", "starts", "local search over sequences, fixed or free order", "search:solve_search"),
+    ("search", "search", "any", "numba", "starts", "local search, fixed or free order; a node at most 16–20 times, rules apart", "search:solve_search"),
     ("milp", "exact", "any", "cvxpy or gurobi", _PROGRAM, "frontier-advancing MILP (Jain et al., eq. 9)", "milp:solve_milp"),
     ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", _PROGRAM, "MILP without stages fixed (eq. 1)", "milp:solve_unpartitioned"),
     ("lp_rounding", "heuristic", "any", "cvxpy", f"{_PROGRAM} rounding epsilons thresholds repair", "two-phase LP rounding (section 5)", "rounding:solve_lp_rounding"),
@@ -129,6 +130,7 @@ def solve(
     Raises:
         BudgetError: `budget` is not a size.
         SolverError: no such solver, it has no such option, or it is not valid on this graph.
+        AnswerError: the solver's answer is not true; see `solvers.confirmation`.
 
     Example:
         >>> from solvers import ComputationGraph, Node, solve
@@ -147,7 +149,16 @@ def solve(
         return _solve_least(graph, entry, time_limit, order, seed, on_progress, options)
     size = wanted.in_bytes(graph.fixed_bytes, graph.input_order_peak)
     problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
-    return entry.load()(problem)
+    return _ask(entry, problem)
+
+
+def _ask(entry: SolverEntry, problem: Problem) -> Solution:
+    """What the solver answers, confirmed."""
+    try:
+        given = entry.load()(problem)
+    except ScheduleError as error:
+        raise AnswerError(f"solver {entry.name!r} on {problem.graph.name!r}: {error}") from error
+    return confirmed(problem, entry.name, given)
 
 
 def _solve_least(
@@ -180,7 +191,7 @@ def _solve_least(
         on_progress,
         {**options, "starts": starts},
     )
-    solution = entry.load()(problem)
+    solution = _ask(entry, problem)
     return replace(
         solution,
         provable_budget=least.bound,

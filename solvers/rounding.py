@@ -10,8 +10,10 @@ import numpy as np
 from solvers.bounds import lift_bound, node_over_budget
 from solvers.errors import SolverError
 from solvers.frontier import OutOfTimeError, build_frontier, fits_in_memory
+from solvers.incumbent import BY_RULE, Incumbent
 from solvers.linear import Vector
 from solvers.matrices import least_recomputation
+from solvers.milp import SAYABLE
 from solvers.moments import solve_moments
 from solvers.optimizer import optimize
 from solvers.repair import repair
@@ -24,6 +26,12 @@ _EPSILONS = (0.1, 0.0, 0.05, 0.2, 0.3)
 _THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9, 0.2, 0.4, 0.6, 0.8, 0.01, 0.99)
 """The paper's first."""
 _SAMPLES = 20
+_RULES_SECONDS = 0.4
+"""For simple rules, each time that the LP is looked at."""
+
+_RULES_SHARE = 1 / 3
+"""The most of the time that they get before the first LP is built."""
+
 _LP_SHARE = 0.5
 """Share of the time that the LP gets before another bound is asked for."""
 
@@ -36,8 +44,8 @@ class Relaxation:
     bound: float | None
 
 
-def relax(problem: Problem, epsilon: float = 0.0) -> Relaxation:
-    """Solve the LP relaxation of (9) with (1 − ε) of the memory.
+def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = None) -> Relaxation:
+    """Solve the LP relaxation of (9) with (1 − ε) of the memory; `incumbent` works meanwhile.
 
     The bound is proved by the multipliers of the LP, so that no tolerance of the solver is in it;
     it holds for `problem` if ε = 0.
@@ -49,11 +57,13 @@ def relax(problem: Problem, epsilon: float = 0.0) -> Relaxation:
         program = build_frontier(problem.graph, memory, deadline=problem.deadline)
     except OutOfTimeError:
         return Relaxation(None, None)
-    result = optimize(
-        problem,
-        program.model.relaxed(),
-        while_waiting=lambda: problem.report(None, None, f"LP relaxation, ε = {epsilon}"),
-    )
+
+    def wait() -> None:
+        if incumbent is not None:
+            incumbent.work(_RULES_SECONDS)
+        problem.report(None, None, f"LP relaxation, ε = {epsilon}")
+
+    result = optimize(problem, program.model.relaxed(), while_waiting=wait)
     bound = None if result.bound is None else program.cost(result.bound)
     S = None if result.values is None else program.matrices(result.values)[1]
     return Relaxation(S, lift_bound(problem.graph, bound))
@@ -71,7 +81,9 @@ def solve_lp_bound(problem: Problem) -> Solution:
         return answer(problem, name, None, infeasible=True)
     relaxation = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
     if relaxation.S is not None:
-        return answer(problem, name, None, bound=relaxation.bound, note="a bound only")
+        return answer(
+            problem, name, None, bound=relaxation.bound, among=SAYABLE, note="a bound only"
+        )
     bound = solve_moments(replace(problem, options={})).bound
     note = "a bound only; the LP took too long, this one is of moments"
     return answer(problem, name, None, bound=bound, note=note)
@@ -83,7 +95,7 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     The cheapest over several ε and thresholds, each schedule repaired where it is over budget.
     Options: `rounding`, "deterministic" (S = 1 where S* exceeds the threshold), "randomized"
     (Bernoulli(S*), seeded) or "both"; `epsilons` and `thresholds` to search; `repair=False` for
-    rounding as published.
+    rounding as published. Where nothing is rounded in time, the answer is that of the simple rules.
     """
     graph, name = problem.graph, "lp_rounding"
     if graph.input_order_peak <= problem.budget:
@@ -92,13 +104,15 @@ def solve_lp_rounding(problem: Problem) -> Solution:
         return answer(problem, name, None, infeasible=True)
     random = np.random.default_rng(problem.seed)
     bound = best = least_peak = None
+    incumbent = Incumbent(problem)
     tried = 0
     try:
-        bound = relax(problem).bound
+        incumbent.work(_RULES_SHARE * problem.seconds_left)
+        bound = relax(problem, incumbent=incumbent).bound
         for epsilon in problem.options.get("epsilons", _EPSILONS):
             if problem.seconds_left == 0:
                 break
-            S = relax(problem, epsilon).S
+            S = relax(problem, epsilon, incumbent).S
             if S is None:
                 continue
             for rounded in _roundings(problem, S, random):
@@ -117,12 +131,18 @@ def solve_lp_rounding(problem: Problem) -> Solution:
                     break
     except KeyboardInterrupt:
         pass
+    by_rule = best is None and problem.options.get("repair", True) and bool(incumbent.schedule)
+    chosen = incumbent.schedule if by_rule else best
+    if chosen is not None and bound is not None:
+        bound = min(bound, simulate(graph, chosen).cost)  # it may be one that (9) cannot say
     return answer(
         problem,
         name,
-        best,
+        chosen,
         bound=bound,
+        among=SAYABLE,
         least_budget=least_peak,
+        note=f"nothing was rounded in time; {BY_RULE}" if by_rule else "",
         statistics={"roundings": tried},
     )
 

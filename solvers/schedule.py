@@ -42,20 +42,19 @@ class Schedule:
         A computation that nobody reads before the value is computed again, and that is not the
         node's first, is left out: it could only cost.
         """
-        steps = [int(i) for t in range(len(graph)) for i in np.flatnonzero(R[t])]
+        steps = np.nonzero(R)[1].tolist()
         if S[:1].any():
             raise ScheduleError(
                 f"stage 0 retains node {int(np.flatnonzero(S[0])[0])}, but nothing comes before it "
                 "(equation 1d)"
             )
-        for t in range(1, len(graph)):
-            kept_from_nowhere = S[t] & ~(R[t - 1] | S[t - 1])
-            if kept_from_nowhere.any():
-                node = int(np.flatnonzero(kept_from_nowhere)[0])
-                raise ScheduleError(
-                    f"stage {t} retains node {node}, which stage {t - 1} neither computes nor "
-                    "retains (equation 1c)"
-                )
+        kept_from_nowhere = S[1:] & ~(R[:-1] | S[:-1])
+        if kept_from_nowhere.any():
+            t, node = map(int, np.argwhere(kept_from_nowhere)[0])
+            raise ScheduleError(
+                f"stage {t + 1} retains node {node}, which stage {t} neither computes nor retains "
+                "(equation 1c)"
+            )
         return Schedule(steps).without_useless(graph)
 
     def without_useless(self, graph: ComputationGraph) -> Schedule:

@@ -18,12 +18,13 @@ import numpy as np
 from solvers.annealing import anneal
 from solvers.bounds import least_need
 from solvers.graph import ComputationGraph, Node
+from solvers.incumbent import Incumbent
 from solvers.schedule import Schedule
 from solvers.sequence import greedy_order
 from solvers.simulate import simulate
 from solvers.solution import Order, Problem, Solution, answer
 from solvers.tape import lay
-from solvers.tape_layout import MOST_OF_ALL, build_tape, memory_unit
+from solvers.tape_layout import MOST_OF_ALL, build_tape, memory_unit, most_times
 
 HOT, WARM, COLD = 0.6, 0.1, 0.006  # temperatures, in mean costs of a node
 HIGHEST_PRICE = 3e2  # of excess, in mean costs ÷ mean memories
@@ -33,9 +34,19 @@ FEWEST_MOVES, MOST_MOVES = 50_000, 20_000_000
 CHUNK_SECONDS = 0.2
 CHAINS = 4  # most threads
 LEAST_SHARE = 0.15  # of the time limit, for the least memory where nothing is under budget
+RULES_SHARE = 0.02  # most of the time limit that simple rules get, before the search
 PATIENCE = 8  # rounds without an improvement after which the search ends
 
 Found = Callable[[Schedule, float], None]
+
+
+def cap_note(graph: ComputationGraph, schedule: Schedule | None) -> str:
+    """What to say where a schedule reaches the most computations of one node, or there is none."""
+    most = most_times(len(graph))
+    if not len(graph) or (schedule is not None and np.bincount(schedule.steps).max() < most):
+        return ""
+    what = "none was found" if schedule is None else "it may be better without that limit"
+    return f"the search computes a node at most {most} times; {what}"
 
 
 @dataclass(frozen=True)
@@ -293,12 +304,16 @@ def least_memory_found(
 def solve_search(problem: Problem) -> Solution:
     """Local search until the time limit, or until it no longer helps; see the module.
 
+    It computes a node at most 16 to 20 times, which only budgets near the least possible ask for
+    on long chains; simple rules, which have no such limit, are asked as well.
     Option: `starts`, schedules in the same order that are known.
     """
     graph = problem.graph
     deadline = problem.deadline + compile_kernels()
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "search", None, infeasible=True, least_budget=None)
+    rules = Incumbent(problem)
+    rules.work(RULES_SHARE * problem.time_limit)
     search = Search(graph, problem.budget, problem.order, problem.seed, min(CHAINS, processors()))
     bound = graph.one_pass_cost
     least: int | None = None
@@ -314,6 +329,8 @@ def solve_search(problem: Problem) -> Solution:
             lambda _, cost: problem.report(cost, bound, "search"),
             reserve=LEAST_SHARE * problem.time_limit,
         )
+        if rules.schedule is not None:
+            search.offer(rules.schedule)
         if search.schedule is None:
             least = least_memory_found(
                 graph, problem.order, deadline, problem.seed, search.leanest
@@ -328,5 +345,6 @@ def solve_search(problem: Problem) -> Solution:
         bound_order="free",
         proved=search.cost <= bound * (1 + 1e-9),
         least_budget=least,
+        note=cap_note(graph, search.schedule),
         statistics={"rounds": search.rounds, "moves per second": round(search.speed)},
     )

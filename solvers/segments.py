@@ -6,7 +6,7 @@ least, and fails where that plan is over budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from solvers.articulation import is_chain
 from solvers.budget import format_bytes
@@ -79,6 +79,15 @@ def segment_schedule(graph: ComputationGraph, checkpoints: Iterable[int]) -> Sch
         steps += before.get(node, ())
         steps.append(node)
     return Schedule(steps).without_useless(graph)
+
+
+def segment_schedules(graph: ComputationGraph) -> Iterator[Schedule]:
+    """The schedules of the three objectives on a chain."""
+    layers = forward_nodes(graph)
+    memories = [graph.nodes[layer].memory for layer in layers]
+    for segmentation in (segment_revised, segment_traced, segment_sum):
+        found = segmentation(memories)
+        yield segment_schedule(graph, [layers[each] for each in found.checkpoints])
 
 
 def _may_run_again(graph: ComputationGraph, number: int, before: int) -> bool:

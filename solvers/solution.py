@@ -14,6 +14,9 @@ from solvers.schedule import Schedule
 from solvers.sequence import Order as Order
 from solvers.simulate import simulate
 
+PROVED = 1e-4
+"""Relative gap at which a schedule counts as optimal, as in MILP solvers."""
+
 
 class Status(str, Enum):
     """How a solver ended.
@@ -99,7 +102,7 @@ class Solution:
 
     Attributes:
         solver: its name in the registry.
-        status: see `Status`.
+        status: see `Status`; of `budget`, in the order that was asked for.
         schedule: the best schedule found under budget, or None.
         cost: of the schedule, in the graph's unit.
         peak: of the schedule in bytes, `fixed_bytes` included.
@@ -108,6 +111,9 @@ class Solution:
             `schedule` only, "free" if for every order.
         seconds: from question to answer.
         least_budget: the least budget in bytes that is known to be enough, where known.
+        among: the schedules that `bound` and `OPTIMAL` hold for, where these are not all within the
+            budget; a solver's program may be unable to say the others.
+        budget: bytes that the solver was asked to keep.
         provable_budget: no budget of fewer bytes is enough in the order that was asked for,
             where nothing was found or the least was asked for.
         note: one sentence for the user, where there is something to say.
@@ -122,6 +128,8 @@ class Solution:
     bound: float | None
     seconds: float
     bound_order: Order = "fixed"
+    among: str = ""
+    budget: int | None = None
     least_budget: int | None = None
     provable_budget: int | None = None
     note: str = ""
@@ -135,6 +143,7 @@ def answer(
     *,
     bound: float | None = None,
     bound_order: Order = "fixed",
+    among: str = "",
     proved: bool = False,
     infeasible: bool = False,
     least_budget: int | None = None,
@@ -144,7 +153,8 @@ def answer(
     """Turn what a solver found into a `Solution`, past the simulator.
 
     A schedule over budget is dropped here, and `least_budget` then says what it would need.
-    A budget that is less than one node needs is infeasible, whichever solver was asked.
+    A budget that is less than one node needs is infeasible, whichever solver was asked; and
+    a bound of one pass holds for every schedule in every order.
 
     Args:
         proved: the solver proved that nothing cheaper exists.
@@ -164,6 +174,8 @@ def answer(
     else:
         infeasible = infeasible or least_need(problem.graph) > problem.activation_budget
         status = Status.INFEASIBLE if infeasible else Status.TIMEOUT
+    if bound is not None and bound <= problem.graph.one_pass_cost:
+        bound_order, among = "free", ""
     return Solution(
         solver=solver,
         status=status,
@@ -172,6 +184,8 @@ def answer(
         peak=peak,
         bound=bound,
         bound_order=bound_order,
+        among=among,
+        budget=problem.budget,
         seconds=problem.seconds,
         least_budget=least_budget,
         provable_budget=None if schedule else memory_bound(problem.graph, problem.order),

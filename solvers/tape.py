@@ -9,18 +9,18 @@ each block, so that a range costs time in proportion to its blocks and the total
 empty slot carries what lives across it: never more than the slot before, so the excess is zero
 exactly if the schedule is under budget.
 
-All functions here are compiled. numba renews its cache when the file of the *called* function
-changes, not when a file that it uses does: after a change here, touch `annealing.py` too.
+All functions here are compiled; see `solvers.compilation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
-from numba import int32, njit
+from numba import int32
 from numpy.typing import NDArray
+
+from solvers.compilation import compiled, compiled_entry
 
 Integers = NDArray[np.int64]
 SmallIntegers = NDArray[np.int32]
@@ -34,32 +34,6 @@ EXCESS, COMPUTATIONS, REPEATED, JOURNAL, RANDOM = 0, 1, 2, 3, 4
 TOTALS = 5
 
 DRAGGED = 24  # most computations that one move drags along
-
-_OPTIONS: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
-    "_nrt": False,
-    "error_model": "numpy",
-    "no_cfunc_wrapper": True,
-}
-_NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True}
-
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def compiled(function: Function) -> Function:
-    """Compile `function`, which may not allocate, for calls from compiled functions only.
-
-    Counting references to the tape's arrays, which the caller holds anyway, would take most of
-    the time; without numba's run time (`_nrt`) nothing is counted and nothing can be allocated.
-    A door to Python for every function would take a third of the time to compile all.
-    """
-    return cast(Function, njit(**_OPTIONS, **_NO_DOOR)(function))
-
-
-def compiled_entry(function: Function) -> Function:
-    """The same for functions that Python calls."""
-    return cast(Function, njit(**_OPTIONS)(function))
 
 
 class Links(NamedTuple):

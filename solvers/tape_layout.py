@@ -22,7 +22,7 @@ ROOMY, ROOMY_SLOTS = 1000, 8  # nodes up to which there is room for more repeats
 def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
     """An empty tape for `graph`; a fixed order is one more relation between first computations."""
     n = len(graph)
-    times = min(MOST_TIMES, max(FEWEST_TIMES, TIMES_OF_ALL // n))
+    times = most_times(n)
     per_node = ROOMY_SLOTS if n <= ROOMY else SLOTS_PER_NODE
     slots = BLOCK * -(-max(per_node * n, 128) // BLOCK)
     always = [
@@ -64,6 +64,11 @@ def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
         total_cost=np.zeros(1),
         totals=first_totals(seed),
     )
+
+
+def most_times(n: int) -> int:
+    """How often one of `n` nodes may be computed; more room makes every move slower."""
+    return min(MOST_TIMES, max(FEWEST_TIMES, TIMES_OF_ALL // max(1, n)))
 
 
 def memory_unit(graph: ComputationGraph) -> int:

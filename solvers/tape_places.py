@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from solvers.tape import BLOCK, EXCESS, Tape, compiled, latest_before, random_below
+from solvers.compilation import compiled
+from solvers.tape import BLOCK, EXCESS, Tape, latest_before, random_below
 
 REACH = 96  # how far a move looks for an empty slot
 TRIES = 24  # nodes that are looked at for one that is held at a given slot

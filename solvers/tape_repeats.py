@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from solvers.compilation import compiled
 from solvers.tape import (
     COMPUTATIONS,
     DRAGGED,
     JOURNAL,
     REPEATED,
     Tape,
-    compiled,
     excess_gained,
     insert,
     last_reader,

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from solvers import Progress, Status, simulate, solve
+from solvers import Progress, SolverError, Status, simulate, solve
 from solvers.layer_graphs import unit_chain
 from solvers.search import compile_kernels
 from tests.brute_force import budgets, cheapest, random_graph
@@ -78,3 +78,30 @@ def test_no_order_may_be_a_proof_too() -> None:
     solution = solve(pinned, 5, "auto", 10, order="free")
     assert solution.status is Status.INFEASIBLE
     assert cheapest(pinned, 5, "free") is None
+
+
+@pytest.mark.parametrize("solver", ["auto", "moments", "milp", "lp_bound"])
+def test_backends_mean_the_same_to_every_solver(solver: str) -> None:
+    graph = unit_chain(6)
+    theirs = solve(graph, 6, solver, 10, backend="cvxpy:SCIPY")
+    own = solve(graph, 6, solver, 10)
+    assert (theirs.status, theirs.cost) == (own.status, own.cost)
+    for name, message in {
+        "highs:SCIPY": "only cvxpy has solvers to choose among",
+        "cvxpy:nowhere": "cvxpy finds no MILP solver 'nowhere'; it finds: ",
+        "nowhere": "no backend 'nowhere'; there are: highs, cvxpy, gurobi",
+    }.items():
+        with pytest.raises(SolverError, match=message):
+            solve(graph, 6, solver, 10, backend=name)
+
+
+@pytest.mark.parametrize("solver", ["auto", "search"])
+def test_a_chain_that_needs_more_repeats_than_the_search_has_room_for(solver: str) -> None:
+    """With 3 bytes each of 40 layers is computed up to 41 times, beyond what a tape holds."""
+    graph = unit_chain(40)
+    solution = solve(graph, 3, solver, 3)
+    by_rule = solve(graph, 3, "checkpoint_last")
+    assert by_rule.cost is not None
+    assert solution.cost is not None
+    assert solution.cost <= by_rule.cost
+    assert "a node at most 20 times" in solution.note

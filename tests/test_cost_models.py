@@ -45,7 +45,7 @@ def program(plain):
 
 def test_arithmetic(program):
     for each in step_operations(program):
-        found = step_costs("flops", program).model.seconds(each.operation)
+        found = step_costs("flops", program).model.cost(each.operation)
         assert found == max(1.0, floating_point_operations(each.operation))
 
 
@@ -53,7 +53,7 @@ def test_a_named_profile_measures_what_is_missing(program):
     costs = step_costs("profile", program)
     assert costs.notes == ()
     products = [e.operation for e in step_operations(program) if e.operation.type == "MatMul"]
-    assert all(costs.model.seconds(each) > 1e-5 for each in products)
+    assert all(costs.model.cost(each) > 1e-5 for each in products)
 
 
 def test_a_given_profile_is_taken_as_it_is_and_says_what_it_lacks(program):
@@ -61,7 +61,7 @@ def test_a_given_profile_is_taken_as_it_is_and_says_what_it_lacks(program):
     products = [each for each in operations if each.type == "MatMul"]
     profile = Profile("a CPU", "2.1.0", {each: Measurement(0.25, 0) for each in products})
     costs = step_costs(profile, program)
-    assert {costs.model.seconds(each) for each in products} == {0.25}
+    assert {costs.model.cost(each) for each in products} == {0.25}
     origin, estimates = costs.notes
     missing = len(operations) - len(products)
     assert f"{missing} of {len(operations)} operations are not in the profile of a CPU" in estimates

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.extraction import extract_step
+from checkmate_tf.extraction import extract_program, extract_step
 from checkmate_tf.operations import FUSED_PAIRS, is_stateful
+from checkmate_tf.step_operations import step_operations
+from profiles.profile import Measurement, Profile
+from profiles.profiled import ProfiledCosts
+from profiles.roofline import FloatingPointOperations, device_ceilings
 from solvers import ComputationGraph, Schedule, simulate
 from tests.steps import random_batch, small_cnn
 
@@ -97,3 +103,27 @@ def test_a_gradient_is_applied_as_soon_as_it_exists(extracted):
         if extracted.program.operations[m].type == "AssignAddVariableOp"
     ]
     assert min(updates) < max(backward)
+
+
+@pytest.mark.parametrize("costs", ["flops", "profile"])
+def test_the_cost_model_decides_costs_and_nothing_else(extracted, costs):
+    program = extracted.program
+    if costs == "flops":
+        model = FloatingPointOperations()
+    else:  # a device so slow that nothing is negligible there
+        operations = [each.operation for each in step_operations(program)]
+        slow = Profile("a device", "2.21.0", {each: Measurement(1.0, 0) for each in operations})
+        model = ProfiledCosts(slow, device_ceilings())
+    other = extract_program(program, model)
+    assert (other.nodes, other.attached, other.prologue, other.tiny) == (
+        extracted.nodes,
+        extracted.attached,
+        extracted.prologue,
+        extracted.tiny,
+    )
+    uncosted = [
+        [replace(node, cost=0.0) for node in each.graph.nodes] for each in (other, extracted)
+    ]
+    assert uncosted[0] == uncosted[1]
+    assert other.graph.one_pass_cost != extracted.graph.one_pass_cost
+    assert other.graph.cost_unit == {"flops": "FLOP", "profile": "s"}[costs]

@@ -29,7 +29,7 @@ def test_the_arithmetic_is_that_of_the_parts() -> None:
 
 def test_a_roofline_bills_one_launch() -> None:
     roof = Roofline(Device(rate=1e30, bandwidth=1e30, launch=1.0, depthwise=1.0))
-    assert roof.seconds(FUSED) == 1.0
+    assert roof.cost(FUSED) == 1.0
 
 
 def test_constants_are_found_at_the_fusions_own_inputs() -> None:

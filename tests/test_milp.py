@@ -75,7 +75,7 @@ def test_a_backend_that_is_late_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
     def never_ends(model: object, **how: object) -> None:
         is_over.wait()
 
-    monkeypatch.setattr("solvers.optimizer.backend", lambda name: never_ends)
+    monkeypatch.setattr("solvers.optimizer.stoppable", lambda name, stop: never_ends)
     solution = solve(unit_chain(8), 7, "milp", time_limit=1)
     is_over.set()
     assert (solution.status, solution.bound) == (Status.FEASIBLE, 17)
@@ -175,8 +175,43 @@ def test_an_interrupt_leaves_what_has_been_found(backend: str) -> None:
         if progress.phase == "solving the MILP" and progress.seconds > 1:
             raise KeyboardInterrupt
 
-    graph = unit_chain(40)  # far more than a test has time for
-    solution = solve(graph, "40%", "milp", time_limit=8, backend=backend, on_progress=interrupt)
+    graph = unit_chain(70)  # far more than a test has time for
+    solution = solve(graph, "30%", "milp", time_limit=8, backend=backend, on_progress=interrupt)
     assert solution.status is Status.FEASIBLE
     assert solution.seconds < 6
     assert backend != "highs" or solution.bound is not None
+
+
+@pytest.mark.parametrize("backend", ["cvxpy", "highs"])
+def test_the_optimum_of_a_tightened_program_is_not_called_that_of_the_budget(backend: str) -> None:
+    unit = 10**12
+    case = NAMED["multi-output"]
+    nodes = tuple(replace(node, memory=node.memory * unit) for node in case.graph.nodes)
+    # Less than one pass takes by so little that the backend calls one pass feasible.
+    solution = solve(ComputationGraph(nodes), 6 * unit - 3600, "milp", backend=backend)
+    assert (solution.cost, solution.bound) == (7, 5)
+    assert solution.status is Status.FEASIBLE
+
+
+@pytest.mark.parametrize("backend", ["cvxpy", "highs"])
+def test_a_wide_gap_is_no_proof(backend: str) -> None:
+    solution = solve(unit_chain(8), 6, "milp", backend=backend, gap=0.9)
+    assert solution.cost is not None
+    assert solution.bound is not None
+    assert (solution.status is Status.OPTIMAL) == (solution.cost <= solution.bound * (1 + 1e-4))
+
+
+@pytest.mark.parametrize("name", ["milp", "lp_bound", "lp_rounding"])
+def test_what_the_program_cannot_say_is_not_claimed(name: str) -> None:
+    graph, budget = random_graph(581, most_nodes=8), 7
+    truth = cheapest(graph, budget)  # 20, by a node computed twice within a stage
+    solution = solve(graph, budget, name)
+    assert truth is not None
+    assert solution.bound is not None
+    assert solution.bound <= truth or "twice in a stage" in solution.among
+
+
+def test_one_pass_is_the_optimum_of_all_schedules() -> None:
+    graph = unit_chain(3)
+    solution = solve(graph, graph.input_order_peak, "milp", order="free")
+    assert (solution.status, solution.bound_order, solution.among) == (Status.OPTIMAL, "free", "")

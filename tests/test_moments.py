@@ -7,9 +7,10 @@ import pytest
 from solvers import ComputationGraph, Node, Schedule, Solution, Status, simulate, solve
 from solvers.backends import backend
 from solvers.layer_graphs import unit_chain
-from solvers.moments import FEW_MOMENTS, PROVED, Moments
+from solvers.moments import FEW_MOMENTS, Moments
 from solvers.moments_model import build_model, last_needs
 from solvers.sequence import first_order, greedy_order, renumber
+from solvers.solution import PROVED
 from tests.brute_force import budgets, cheapest, random_graph
 from tests.graphs import shared_graph
 

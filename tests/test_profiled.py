@@ -13,11 +13,11 @@ RELU, SELU = Operation("Relu", (SIZE,), (SIZE,)), Operation("Selu", (SIZE,), (SI
 
 def test_what_was_measured_is_what_it_costs() -> None:
     costs = ProfiledCosts(Profile("a", "1", {RELU: Measurement(0.7, 0)}), device_ceilings())
-    assert costs.seconds(RELU) == 0.7
+    assert costs.cost(RELU) == 0.7
 
 
 def test_what_is_missing_costs_what_the_calibrated_device_takes_and_is_counted() -> None:
     """Selu moves as many bytes as Relu, which took 0.7 s: a far slower device than assumed."""
     costs = ProfiledCosts(Profile("a", "1", {RELU: Measurement(0.7, 0)}), device_ceilings())
-    assert costs.seconds(SELU) == pytest.approx(0.7, rel=1e-3)
+    assert costs.cost(SELU) == pytest.approx(0.7, rel=1e-3)
     assert costs.missing([RELU, SELU, RELU, SELU, SELU]) == 3

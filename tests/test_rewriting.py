@@ -140,3 +140,21 @@ class _Operation:
 )
 def test_segments_keep_fused_pairs_whole(kinds, expected):
     assert segments([_Operation(kind) for kind in kinds], range(len(kinds))) == expected
+
+
+def test_chains_of_views_may_be_longer_than_pythons_stack():
+    variable = tf.Variable(tf.ones((64, 64)))
+
+    @tf.function(input_signature=[tf.TensorSpec((64, 64))], autograph=False)
+    def step(x):
+        looked_at, read = tf.tanh(x), variable.read_value()
+        for _ in range(5000):
+            looked_at, read = tf.stop_gradient(looked_at), tf.stop_gradient(read)
+        with tf.control_dependencies([looked_at]):
+            return tf.sin(looked_at) + read
+
+    concrete = step.get_concrete_function()
+    extracted = extract_step(concrete)
+    schedule = Schedule(range(len(extracted.graph)))
+    x = tf.random.stateless_normal((64, 64), (1, 2))
+    np.testing.assert_array_equal(rewrite_extracted(extracted, schedule)(x), concrete(x))

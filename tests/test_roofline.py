@@ -129,20 +129,20 @@ ROOF = Roofline(Device(rate=1000, bandwidth=100, launch=2, depthwise=0.1))
     ],
 )
 def test_the_lower_roof_decides(operation: Operation, seconds: float) -> None:
-    assert ROOF.seconds(operation) == pytest.approx(seconds, rel=1e-12)
+    assert ROOF.cost(operation) == pytest.approx(seconds, rel=1e-12)
 
 
 @pytest.mark.parametrize("model", [FloatingPointOperations(), Roofline()])
 @pytest.mark.parametrize("kind", ["NoOp", "Reshape", "Relu", "Const", "MadeUp"])
 def test_nothing_is_free(model: Any, kind: str) -> None:
     for inputs in ([], [(0, 5)], [(-1,)]):
-        assert model.seconds(_operation(kind, inputs, inputs)) > 0
+        assert model.cost(_operation(kind, inputs, inputs)) > 0
 
 
 def test_arithmetic_alone_is_counted_as_it_is() -> None:
     product = _operation("MatMul", [(3, 5), (5, 7)], [(3, 7)])
-    assert FloatingPointOperations().seconds(product) == 210
-    assert FloatingPointOperations().seconds(_operation("NoOp", [], [])) == 1
+    assert FloatingPointOperations().cost(product) == 210
+    assert FloatingPointOperations().cost(_operation("NoOp", [], [])) == 1
 
 
 @pytest.mark.parametrize("kind", ["CPU", "GPU", "TPU"])
@@ -150,4 +150,4 @@ def test_on_every_device_a_convolution_costs_more_than_what_follows_it(kind: str
     device = Roofline(device_ceilings(kind))
     features = (32, 56, 56, 64)
     convolution = _operation("Conv2D", [features, (3, 3, 64, 64)], [features])
-    assert device.seconds(convolution) > device.seconds(_operation("Relu", [features], [features]))
+    assert device.cost(convolution) > device.cost(_operation("Relu", [features], [features]))

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf.program import resolve
-from checkmate_tf.step_operations import operation_seconds, step_operations
+from checkmate_tf.step_operations import costs_of_step, step_operations
 from profiles.fusion import Fusion
 from profiles.measurement import measure
 from profiles.roofline import FloatingPointOperations, floating_point_operations
@@ -47,14 +47,14 @@ def test_a_fusion_can_be_measured(operations):
 
 
 def test_no_cost_is_lost_and_the_convolution_carries_its_pairs(program, operations):
-    seconds = operation_seconds(program, FloatingPointOperations())
+    costs = costs_of_step(program, FloatingPointOperations())
     total = sum(max(1.0, floating_point_operations(each.operation)) for each in operations)
-    assert sum(seconds) == pytest.approx(total)
+    assert sum(costs) == pytest.approx(total)
     for each in operations:
         if each.operation.type == "Conv2D+BiasAdd":
             convolution, bias = each.members
             assert program.operations[each.heaviest].type == "Conv2D"
-            assert (seconds[convolution] > 0, seconds[bias]) == (True, 0)
+            assert (costs[convolution] > 0, costs[bias]) == (True, 0)
 
 
 def test_a_pair_that_others_look_into_stays_apart():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import threading
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from solvers.errors import SolverError
 from solvers.linear import LinearModel, LinearResult, Vector
@@ -42,11 +44,21 @@ _BACKENDS = {
 
 
 def backend(name: str) -> Backend:
-    """The backend called `name`.
+    """The backend called `name`; "cvxpy:SCIPY" is any MILP solver that cvxpy finds.
 
     Raises:
         SolverError: it does not exist or its package is not installed.
+
+    Example:
+        >>> from solvers.frontier import build_frontier
+        >>> from solvers.layer_graphs import unit_chain
+        >>> model = build_frontier(unit_chain(2), 4).model
+        >>> str(backend("cvxpy:SCIPY")(model, time_limit=10).status)
+        'optimal'
     """
+    name, _, solver = str(name).partition(":")
+    if solver and name != "cvxpy":
+        raise SolverError(f"backend '{name}:{solver}': only cvxpy has solvers to choose among")
     entry = _BACKENDS.get(name)
     if entry is None:
         raise SolverError(f"no backend {name!r}; there are: {', '.join(_BACKENDS)}")
@@ -54,7 +66,28 @@ def backend(name: str) -> Backend:
         raise SolverError(
             f"backend {name!r} needs the package {entry.package}: pip install '{entry.extra}'"
         )
-    return cast(Backend, importlib.import_module(entry.module).solve)
+    module = importlib.import_module(entry.module)
+    if solver:
+        module.check_solver(solver)
+        return cast(Backend, functools.partial(module.solve, solver=solver))
+    return cast(Backend, module.solve)
+
+
+def stoppable(name: str, stop: threading.Event) -> Backend:
+    """The backend called `name`, which answers with what it has once `stop` is set, if it can.
+
+    HiGHS, called directly, can; others end at their time limit.
+
+    Raises:
+        SolverError: as `backend`.
+    """
+    solve: Any = backend(name)
+    return cast(Backend, functools.partial(solve, stop=stop) if can_stop(name) else solve)
+
+
+def can_stop(name: str) -> bool:
+    """Whether the backend called `name` answers with what it has when it is told to stop."""
+    return name == "highs"
 
 
 def available() -> list[str]:

@@ -69,11 +69,8 @@ def solve(
     Raises:
         SolverError: cvxpy does not find that solver.
     """
+    check_solver(solver)
     name = solver.upper()
-    if name not in INSTALLED_MI_SOLVERS:
-        raise SolverError(
-            f"cvxpy finds no MILP solver {solver!r}; it finds: {', '.join(INSTALLED_MI_SOLVERS)}"
-        )
     limits = _LIMITS[name](time_limit, relative_gap, threads, seed) if name in _LIMITS else {}
     rows = _Rows(model)
     x: Any = cp.Variable(
@@ -104,6 +101,18 @@ def solve(
     if bound is None and optimal:
         bound = objective - relative_gap * abs(objective)
     return LinearResult(Status.OPTIMAL if optimal else Status.FEASIBLE, values, objective, bound)
+
+
+def check_solver(solver: str) -> None:
+    """Refuse a solver that cvxpy does not find.
+
+    Raises:
+        SolverError: the message lists those that it finds.
+    """
+    if solver.upper() not in INSTALLED_MI_SOLVERS:
+        raise SolverError(
+            f"cvxpy finds no MILP solver {solver!r}; it finds: {', '.join(INSTALLED_MI_SOLVERS)}"
+        )
 
 
 class _Rows:
