@@ -19,7 +19,7 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
-from checkmate_tf.measure import held_bytes, reserve
+from checkmate_tf.measure import held_bytes, reserve, run_measured
 from experiments.models import gpt
 from experiments.trial import turn_off_fusions
 from tests.steps import restore, snapshot
@@ -155,11 +155,9 @@ def train(
     peaks: list[list[int]] = [[] for _ in steps]
     for each in data:
         for number, step in enumerate(steps):
-            results: list[Any] = []
-            peaks[number].append(
-                checkmate_tf.measure_peak(lambda step=step: results.append(step(*each)))
-            )
-            losses[number].append(float(results[0]))
+            loss, peak = run_measured(step, *each, device="CPU:0")
+            losses[number].append(float(loss))
+            peaks[number].append(peak)
     return losses, peaks
 
 
