@@ -77,6 +77,14 @@ class Emitter:
             made = self._create(operation, [made.outputs[0], each], (), attributes)
         return made
 
+    def alias(self, tensor: Any) -> Any:
+        """`tensor` in the same buffer, made by another operation.
+
+        Grappler removes an Identity, but not what might find a shape wrong.
+        """
+        with self.target.control_dependencies(None), tf.device(tensor.device or None):
+            return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
+
     def _create(
         self,
         operation: Any,

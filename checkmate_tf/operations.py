@@ -56,6 +56,9 @@ FUSED_PAIRS = frozenset(
 FUSED_SIBLINGS = {"Conv2DBackpropFilter": "BiasAddGrad", "Conv3DBackpropFilterV2": "BiasAddGrad"}
 """oneDNN fuses these two where both read the same gradient."""
 
+SHARED_INPUT = 2
+"""The input of the first of them that is this gradient."""
+
 
 def is_stateful(operation: Any) -> bool:
     """Whether running the operation twice differs from running it once."""

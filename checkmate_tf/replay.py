@@ -8,7 +8,7 @@ pairs that oneDNN fuses whatever control edges say share a window; sources and v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +17,18 @@ import tensorflow as tf
 from checkmate_tf.depth_first import finish, tensor_key
 from checkmate_tf.emission import Emitter
 from checkmate_tf.extraction import Extraction
-from checkmate_tf.operations import FUSED_PAIRS, FUSED_SIBLINGS, PASS_THROUGH, SOURCES, VIEWS
+from checkmate_tf.operations import (
+    FUSED_PAIRS,
+    FUSED_SIBLINGS,
+    PASS_THROUGH,
+    SHARED_INPUT,
+    SOURCES,
+    VIEWS,
+)
 from checkmate_tf.program import Tensor
 from solvers import Schedule, simulate
+
+_NO_ALIASES: Mapping[int, Any] = {}
 
 WINDOW_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
@@ -78,15 +87,31 @@ class _Replay:
         self.small_bytes += sum(t.bytes for m in segment for t in self.program.produced[m])
         if self.small_bytes > self.window_bytes or not self.window:
             self._close_window()
+        alias = self._aliases(segment)
         self.window += [
             self._emit(
                 number,
                 []
                 if any(tensor.producer in inside for tensor in self.program.reads[number])
                 else self.waits_for,
+                alias,
             )
             for number in segment
         ]
+
+    def _aliases(self, segment: Sequence[int]) -> dict[int, Any]:
+        """Other names for the tensors by which oneDNN finds siblings, where they run again.
+
+        By the same name it would fuse parts of two computations, which wait for each other.
+        """
+        alias: dict[int, Any] = {}
+        for number in segment:
+            operation = self.program.operations[number]
+            if operation.type in FUSED_SIBLINGS and (number, 0) in self.newest:
+                shared = self._instance(operation.inputs[SHARED_INPUT])
+                if id(shared) not in alias:
+                    alias[id(shared)] = self.emitter.alias(shared)
+        return alias
 
     def _close_window(self) -> None:
         """Let all that follows wait for all that is there."""
@@ -112,9 +137,12 @@ class _Replay:
     def _is_large(self, tensor: Tensor) -> bool:
         return (tensor.producer, tensor.index) not in self.tiny
 
-    def _emit(self, number: int, control_inputs: Sequence[Any]) -> Any:
+    def _emit(
+        self, number: int, control_inputs: Sequence[Any], alias: Mapping[int, Any] = _NO_ALIASES
+    ) -> Any:
         operation = self.program.operations[number]
         inputs = [self._instance(each) for each in operation.inputs]
+        inputs = [alias.get(id(each), each) for each in inputs]
         if operation.type == "AddN" and len(inputs) > 2:
             inputs = [inputs[place] for place in self.program.sums.order(operation)]
             copy = self.emitter.create_sum(operation, inputs, control_inputs)

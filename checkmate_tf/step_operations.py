@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from checkmate_tf.operations import FUSED_PAIRS, FUSED_SIBLINGS
+from checkmate_tf.operations import FUSED_PAIRS, FUSED_SIBLINGS, SHARED_INPUT
 from checkmate_tf.program import Program
 from checkmate_tf.signatures import signature
 from profiles.fusion import fuse
@@ -83,8 +83,8 @@ def _pairs(program: Program) -> Iterator[tuple[int, int]]:
                 yield producer, place
     for place, operation in enumerate(program.operations):
         sibling = FUSED_SIBLINGS.get(operation.type)
-        if sibling and (sibling, operation.inputs[2].ref()) in biases:
-            yield place, biases[sibling, operation.inputs[2].ref()]
+        if sibling and (sibling, operation.inputs[SHARED_INPUT].ref()) in biases:
+            yield place, biases[sibling, operation.inputs[SHARED_INPUT].ref()]
 
 
 def _step_operation(program: Program, members: list[int]) -> StepOperation:

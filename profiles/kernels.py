@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -50,7 +51,7 @@ class Kernel:
             with tf.device(device):
                 for _ in range(repeats):
                     with tf.control_dependencies(before):
-                        outputs, operations = _once(operation, values)
+                        outputs, operations = _once(operation, _set_apart(operation, values))
                     # Fused parts wait together, or oneDNN would fuse across the edge between them.
                     before = operations if len(operations) == 1 else [_after(operations)]
             return outputs
@@ -90,6 +91,20 @@ def _check(operation: Operation) -> None:
         raise NotMeasurableError(f"{operation.type} can't run by itself")
     if any(attribute.type == "func" for attribute in definition.attr):
         raise NotMeasurableError(f"{operation.type} calls a function")
+
+
+def _set_apart(operation: Operation, given: dict[int, Any]) -> dict[int, Any]:
+    """The inputs, with a name of their own for those that several parts of a fusion read.
+
+    oneDNN finds such parts by the input that they share. Where all repeats share it, the parts
+    of different repeats would be fused, each of which waits for the other.
+    """
+    if not isinstance(operation, Fusion):
+        return given
+    read = Counter(number for wire in operation.wires for number in set(wire))
+    return {
+        number: tf.identity(value) if read[number] > 1 else value for number, value in given.items()
+    }
 
 
 def _once(operation: Operation, given: dict[int, Any]) -> tuple[list[Any], list[Any]]:

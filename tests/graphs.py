@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from solvers import ComputationGraph, Node
-from solvers.layer_graphs import unit_chain
+from solvers.layer_graphs import Layer, layer_graph, unit_chain
 
 _SHARED = Path(__file__).parents[2] / "shared" / "graphs"
 
@@ -60,6 +60,34 @@ NAMED = {
     "u-shape": Expected(U_SHAPE, {12: 6, 8: 7, 7: None}),
     "multi-output": Expected(MULTI_OUTPUT, {6: 5, 4: 7, 3: None}),
 }
+
+
+def small_unet() -> ComputationGraph:
+    """A U-Net of four scales and 59 nodes; see `SMALL_UNET_OPTIMA`."""
+    layers: list[Layer] = []
+
+    def add(name: str, cost: int, elements: int, *inputs: int) -> int:
+        layers.append(Layer(name, cost, elements, parameters=cost // 100, inputs=inputs))
+        return len(layers) - 1
+
+    scales = [(64 >> depth, 8 << depth) for depth in range(4)]  # side, channels
+    x = add("input", 100, 64 * 64 * 8)
+    skips = []
+    for side, channels in scales:
+        for part in "ab":
+            x = add(f"down{side}{part}", (side * channels) ** 2 // 64, side**2 * channels, x)
+        skips.append(x)
+        x = add(f"pool{side}", 0, (side // 2) ** 2 * channels, x)
+    for side, channels in reversed(scales):
+        x = add(f"larger{side}", 0, side**2 * channels * 2, x)
+        x = add(f"skip{side}", 0, side**2 * channels * 3, x, skips.pop())
+        for part in "ab":
+            x = add(f"up{side}{part}", (side * channels) ** 2 // 64, side**2 * channels, x)
+    return layer_graph("small U-Net", layers)
+
+
+SMALL_UNET_OPTIMA = {0.8: 196_908, 0.6: 209_296}
+"""Least cost by share of the input-order peak, in this order, as the MILP of the paper proves."""
 
 
 def shared_graph(name: str) -> ComputationGraph:

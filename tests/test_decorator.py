@@ -32,6 +32,14 @@ LARGE = {"batch": 32, "side": 64}
 """Of images whose activations outweigh the workspaces of convolutions."""
 
 
+def keeps_its_budget_or_says_so(plan):
+    """What an allocator with a past wastes differs; a plan that may need more must say so."""
+    notes = [each for each in plan.notes if "leanest plan found may need" in each]
+    if plan.predicted_peak > plan.budget:
+        return len(notes) == 1
+    return True
+
+
 def test_eager_train_step_trains_alike_within_the_budget():
     model = small_cnn(dropout=0.2, side=LARGE["side"])
     start = snapshot(model)
@@ -40,10 +48,8 @@ def test_eager_train_step_trains_alike_within_the_budget():
     plain = train_from(model, start, tf.function(model.train_step), **LARGE)
     for ours_value, plain_value in zip(ours, plain, strict=True):
         np.testing.assert_allclose(ours_value, plain_value, rtol=2e-2, atol=2e-4)
-    # What an allocator with a past wastes differs; a plan that may need more must say so.
-    assert step.plan.predicted_peak <= step.plan.budget or step.plan.notes
+    assert keeps_its_budget_or_says_so(step.plan)
     assert step.plan.predicted_peak < step.plan.baseline_peak
-    assert len(step.plan.schedule) >= len(step.plan.graph)
 
 
 def test_rehearsal_leaves_no_trace():
@@ -95,7 +101,7 @@ def test_decorated_method_in_fit_with_batches_of_any_size():
     assert history.history["loss"][-1] < history.history["loss"][0]
     assert model.train_step.plan.schedule is not None
     plan = model.train_step.plan
-    assert plan.predicted_peak <= plan.budget or plan.notes
+    assert keeps_its_budget_or_says_so(plan)
 
 
 def test_two_models_of_one_class_have_plans_of_their_own():
@@ -168,7 +174,7 @@ def test_too_small_a_budget_says_what_would_do():
     enough = int(least) + 4 * 2**20
     step = checkmate_tf.rematerialize(deep_step(), budget=enough, time_limit=8, rehearse=False)
     step(tf.ones((1024, 256)))
-    assert step.plan.predicted_peak <= enough or step.plan.notes
+    assert keeps_its_budget_or_says_so(step.plan)
 
 
 @pytest.mark.parametrize("budget", ["4 bananas", 0, -1, float("nan"), True, 1.5, ""])

@@ -40,7 +40,7 @@ def test_float64_agrees_with_default_options(tmp_path):
 
 def test_demo(tmp_path, capsys):
     picture = tmp_path / "demo.png"
-    demo.main(["--quick", "--picture", str(picture)])
+    assert demo.main(["--quick", "--picture", str(picture)]) == 0
     output = capsys.readouterr().out
     assert output.count("ResourceExhaustedError") == 1
     assert "trained 4 steps" in output

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from statistics import median
 
 import pytest
 
 _TRAIN = """
 import json, sys
 import tensorflow as tf
+tf.config.threading.set_intra_op_parallelism_threads(1)  # threads of a kernel share its workspace
 from checkmate_tf.extraction import extract_step
 from checkmate_tf.forecast import forecast
 from checkmate_tf.measure import held_bytes, measure_peak, reserve
@@ -26,21 +26,27 @@ model, data = small_cnn(side=64), random_batch(batch=32, side=64)
 extracted = extract_step(
     tf.function(model.train_step).get_concrete_function(data), workspace=MeasuredWorkspaces()
 )
+plain = Schedule(range(len(extracted.graph)))
+lean = solve(extracted.graph, 0.7, solver="linearized_greedy").schedule
 found = []
-for share in (1.0, 0.7):
-    schedule = Schedule(range(len(extracted.graph)))
-    if share < 1:
-        schedule = solve(extracted.graph, share, time_limit=5, order="free").schedule
+for schedule in (plain, lean):
     step = rewrite_extracted(extracted, schedule)
-    expected = forecast(extracted, schedule, held_bytes())
-    peaks = [measure_peak(step, data) for _ in range(10)]
-    found.append([expected.typical, expected.highest_of_ten, expected.worst, peaks])
+    held = held_bytes()
+    expected = forecast(extracted, schedule, held)
+    peaks = [measure_peak(step, data) for _ in range(20)]
+    found.append([len(schedule), held, expected.peaks, peaks])
 json.dump(found, sys.stdout)
 """
 
 
 @pytest.mark.parametrize("one_dnn", ["0", "1"])
 def test_forecast_is_what_the_allocator_holds(one_dnn):
+    """The leanest steps are equal, and no step holds more than the allocator's rule allows.
+
+    How a step's free pieces lie depends on when threads let go of small buffers in the steps
+    before, so on what else the machine does: a buffer may get a piece of up to twice its size, in
+    one step and not in the next. The leanest of many steps wastes nothing but what it must.
+    """
     environment = {
         **os.environ,
         "TF_ENABLE_ONEDNN_OPTS": one_dnn,
@@ -49,7 +55,8 @@ def test_forecast_is_what_the_allocator_holds(one_dnn):
     ended = subprocess.run(
         [sys.executable, "-c", _TRAIN], env=environment, capture_output=True, text=True, check=True
     )
-    for typical, highest, worst, peaks in json.loads(ended.stdout.splitlines()[-1]):
-        assert typical == pytest.approx(median(peaks), rel=0.2)
-        assert typical <= highest <= worst
-        assert max(peaks) < 1.2 * worst
+    plain, lean = json.loads(ended.stdout.splitlines()[-1])
+    assert lean[0] > plain[0], "it must compute something again"
+    for _, held, expected, peaks in (plain, lean):
+        assert min(peaks) == pytest.approx(min(expected), rel=0.05)
+        assert max(peaks) - held <= 2.1 * (min(expected) - held)

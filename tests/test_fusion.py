@@ -10,7 +10,22 @@ CONVOLUTION = Operation(
     "Conv2D", (IMAGE, FILTER), (FEATURES,), (("padding", "SAME"), ("strides", (1, 1, 1, 1)))
 )
 ADDITION = Operation("BiasAdd", (FEATURES, BIAS), (FEATURES,))
+SHAPE = TensorSize("int32", (4,))
+FILTER_GRADIENT = Operation(
+    "Conv2DBackpropFilter",
+    (IMAGE, SHAPE, FEATURES),
+    (FILTER,),
+    (("padding", "SAME"), ("strides", (1, 1, 1, 1))),
+    ((1, FILTER.shape),),
+)
+BIAS_GRADIENT = Operation("BiasAddGrad", (FEATURES,), (BIAS,))
 FUSED = fuse([CONVOLUTION, ADDITION], [[0, 1], [3, 2]], [IMAGE, FILTER, BIAS], [4])
+GRADIENTS = fuse(
+    [BIAS_GRADIENT, FILTER_GRADIENT], [[0], [1, 2, 0]], [FEATURES, IMAGE, SHAPE], [3, 4]
+)
+FILTER_FIRST = fuse(
+    [FILTER_GRADIENT, BIAS_GRADIENT], [[1, 2, 0], [0]], [FEATURES, IMAGE, SHAPE], [3, 4]
+)
 
 
 def test_what_is_between_the_parts_is_neither_read_nor_written() -> None:
@@ -33,17 +48,8 @@ def test_a_roofline_bills_one_launch() -> None:
 
 
 def test_constants_are_found_at_the_fusions_own_inputs() -> None:
-    shape = TensorSize("int32", (4,))
-    gradient = Operation(
-        "Conv2DBackpropFilter",
-        (IMAGE, shape, FEATURES),
-        (FILTER,),
-        constants=((1, FILTER.shape),),
-    )
-    bias = Operation("BiasAddGrad", (FEATURES,), (BIAS,))
-    fused = fuse([bias, gradient], [[0], [1, 2, 0]], [FEATURES, IMAGE, shape], [3, 4])
-    assert fused.constants == ((2, FILTER.shape),)
-    assert fused.outputs == (BIAS, FILTER)
+    assert GRADIENTS.constants == ((2, FILTER.shape),)
+    assert GRADIENTS.outputs == (BIAS, FILTER)
 
 
 def test_equal_fusions_are_the_same_key() -> None:

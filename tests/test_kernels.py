@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from profiles.fusion import Fusion
 from profiles.kernels import Kernel, repeats_kept
 from profiles.operation import Operation, TensorSize
 from profiles.random_inputs import random_inputs
-from tests.test_fusion import FUSED
+from tests.test_fusion import FILTER_FIRST, FUSED, GRADIENTS
 
 
 def _floats(*shape: int) -> TensorSize:
@@ -47,6 +48,16 @@ def test_every_repeat_runs(repeats: int) -> None:
         start = variable.numpy()
         run()
     np.testing.assert_allclose(variable.numpy() - start, repeats * added.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("repeats", [5, 65])
+@pytest.mark.parametrize("fusion", [FUSED, GRADIENTS, FILTER_FIRST], ids=lambda each: each.type)
+def test_fusions_run_as_often_as_they_are_told(fusion: Fusion, repeats: int) -> None:
+    """oneDNN would fuse a part of one repeat with a part of another, which is a cycle."""
+    with repeats_kept():
+        once, often = (Kernel(fusion, "CPU:0").function(count)() for count in (1, repeats))
+    for one, other in zip(once, often, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5)
 
 
 def test_options_of_the_user_come_back() -> None:

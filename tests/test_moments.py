@@ -12,7 +12,7 @@ from solvers.moments_model import build_model, last_needs
 from solvers.sequence import first_order, greedy_order, renumber
 from solvers.solution import PROVED
 from tests.brute_force import budgets, cheapest, random_graph
-from tests.graphs import shared_graph
+from tests.graphs import SMALL_UNET_OPTIMA, shared_graph, small_unet
 
 pytest.importorskip("highspy")
 
@@ -83,6 +83,13 @@ def test_published_networks(file: str, share: float, overhead: float | None) -> 
     assert solution.cost is not None
     percent = 100 * (solution.cost / graph.one_pass_cost - 1)
     assert percent == pytest.approx(overhead, abs=0.011)
+
+
+@pytest.mark.parametrize(("share", "optimum"), SMALL_UNET_OPTIMA.items())
+def test_a_network_of_ours(share: float, optimum: int) -> None:
+    solution = solve(small_unet(), share, "moments", 300)
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost == pytest.approx(optimum, rel=1e-9)
 
 
 def test_every_schedule_is_a_point_of_the_relaxation() -> None:

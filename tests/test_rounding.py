@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from solvers import ComputationGraph, SolverError, Status, simulate, solve
 from solvers.backends import backend
 from solvers.frontier import build_frontier, build_unpartitioned
-from solvers.layer_graphs import unit_chain, vgg19
+from solvers.layer_graphs import unit_chain, vgg16, vgg19
 from solvers.rounding import Relaxation, relax
 from solvers.solution import Problem
-from tests.graphs import random_graphs, shared_graph
+from tests.graphs import SMALL_UNET_OPTIMA, random_graphs, shared_graph, small_unet
 
 
 def lp_value(graph: ComputationGraph, activation_budget: int, printed: bool) -> float:
@@ -56,6 +56,22 @@ def test_bound_and_rounding_enclose_the_optimum(graph: ComputationGraph) -> None
         assert exact.cost is not None
         assert exact.cost <= rounded.cost + 1e-6  # type: ignore[operator]
         assert simulate(graph, rounded.schedule).peak <= budget
+
+
+@pytest.mark.parametrize(
+    ("graph", "share", "optimum"),
+    [(vgg16(), 0.9, 46_497_497_088), (small_unet(), 0.8, SMALL_UNET_OPTIMA[0.8])],
+    ids=["vgg16", "unet"],
+)
+def test_bound_and_rounding_enclose_the_optimum_of_networks(
+    graph: ComputationGraph, share: float, optimum: int
+) -> None:
+    bound = solve(graph, share, "lp_bound", 300).bound
+    rounded = solve(graph, share, "lp_rounding", 300)
+    assert bound is not None
+    assert graph.one_pass_cost <= bound <= optimum
+    assert rounded.schedule is not None
+    assert optimum <= simulate(graph, rounded.schedule).cost < 1.05 * optimum
 
 
 def test_rounding_is_near_the_optimum_of_the_unet() -> None:

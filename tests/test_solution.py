@@ -64,10 +64,10 @@ def test_statistics_are_the_answers_own() -> None:
 
 
 def test_the_clock_runs_from_the_question() -> None:
-    problem = Problem(SKIP, 100, time_limit=50, started=time.monotonic() - 20)
-    assert 20 <= problem.seconds < 25
-    assert 25 < problem.seconds_left <= 30
-    assert 20 <= answer(problem, "me", ONCE).seconds < 25
+    problem = Problem(SKIP, 100, time_limit=5000, started=time.monotonic() - 20)
+    assert 20 <= problem.seconds < 1000
+    assert 4000 < problem.seconds_left <= 4980
+    assert 20 <= answer(problem, "me", ONCE).seconds < 1000
     assert Problem(SKIP, 100, time_limit=1, started=time.monotonic() - 20).seconds_left == 0
 
 
@@ -77,7 +77,7 @@ def test_progress_reaches_who_listens() -> None:
     Problem(SKIP, 100).report(8, 1)
     (word,) = heard
     assert (word.cost, word.bound, word.phase) == (7, None, "first")
-    assert 0 <= word.seconds < 5
+    assert 0 <= word.seconds < 1000  # since the question, not since the machine started
 
 
 @pytest.mark.parametrize("status", Status)

@@ -1,0 +1,48 @@
+"""What the allocator holds while real models train is within the budget, and losses are equal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+SHARES = {
+    "convolutional": (0.6, 0.6),
+    "residual": (0.6, 0.6),
+    "attention": (0.6, 0.6),
+    "adversarial": (0.77, 0.7),
+}
+"""Of what the plain step adds, without and with oneDNN, whose convolutions need less workspace."""
+
+
+@pytest.mark.parametrize("one_dnn", ["0", "1"])
+@pytest.mark.parametrize("model", SHARES)
+def test_every_step_stays_within_the_budget(tmp_path, model, one_dnn):
+    """With graph rewrites off the losses are the plain step's, to the last bit."""
+    output = tmp_path / "figures.json"
+    share = str(SHARES[model][int(one_dnn)])
+    command = [sys.executable, "-m", "tests.peak_trial", model, "--share", share]
+    exact = one_dnn == "0"
+    subprocess.run(
+        [*command, "--output", str(output), *(["--exact"] if exact else [])],
+        env={
+            **os.environ,
+            "TF_ENABLE_ONEDNN_OPTS": one_dnn,
+            "TF_CPU_ALLOCATOR_USE_BFC": "true",
+        },
+        check=True,
+    )
+    steps = json.loads(output.read_text())
+    assert any(step["repeats"] for step in steps), "a plan must compute something again"
+    for step in steps:
+        assert step["resident"] < step["budget"] < max(step["plain_peaks"])
+        told = [*step["notes"], *step["warnings"]]
+        assert not [each for each in told if "more than the budget" in each]
+        assert max(step["peaks"]) <= step["budget"]
+        if exact:
+            assert step["losses"] == step["plain_losses"]
+        else:  # Grappler fuses differently around control edges
+            assert step["losses"] == pytest.approx(step["plain_losses"], rel=1e-3)
