@@ -301,6 +301,7 @@ def solve_auto(problem: Problem) -> Solution:
     except KeyboardInterrupt:
         pass
     bound, bound_order = portfolio.bound_of_answer()
+    settled = portfolio.infeasible or portfolio.is_proved()
     return answer(
         problem,
         "auto",
@@ -310,7 +311,7 @@ def solve_auto(problem: Problem) -> Solution:
         proved=portfolio.is_proved(),
         infeasible=portfolio.infeasible,
         least_budget=least,
-        note="" if portfolio.infeasible else cap_note(graph, portfolio.search.schedule),
+        note="" if settled else cap_note(graph, portfolio.search.schedule),
         statistics={
             "rounds": portfolio.search.rounds,
             "bound for this order": portfolio.bound_of_order(),

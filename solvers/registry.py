@@ -66,9 +66,9 @@ _PLANS = "accounting"  # of `solvers.cheapest.cheapest`
 
 _TABLE = (
     # name, kind, valid on, needs, options, summary, module:function
-    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found within the time limit; a node at most 16–20 times, rules apart", "auto:solve_auto"),
+    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found in the time limit; its search repeats a node ≤ 20 times", "auto:solve_auto"),
     ("moments", "exact", "any", "highspy", "backend", "exact for a fixed order, by moments", "moments:solve_moments"),
-    ("search", "search", "any", "numba", "starts", "local search, fixed or free order; a node at most 16–20 times, rules apart", "search:solve_search"),
+    ("search", "search", "any", "numba", "starts", "local search, fixed or free order; computes a node at most 20 times", "search:solve_search"),
     ("milp", "exact", "any", "cvxpy or gurobi", _PROGRAM, "frontier-advancing MILP (Jain et al., eq. 9)", "milp:solve_milp"),
     ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", _PROGRAM, "MILP without stages fixed (eq. 1)", "milp:solve_unpartitioned"),
     ("lp_rounding", "heuristic", "any", "cvxpy", f"{_PROGRAM} rounding epsilons thresholds repair", "two-phase LP rounding (section 5)", "rounding:solve_lp_rounding"),

@@ -103,4 +103,6 @@ def test_a_chain_that_needs_more_repeats_than_the_search_has_room_for(solver: st
     assert by_rule.cost is not None
     assert solution.cost is not None
     assert solution.cost <= by_rule.cost
-    assert "a node at most 20 times" in solution.note
+    # The proof, where there is one, holds for every number of repeats.
+    proved = solution.status is Status.OPTIMAL
+    assert proved or "a node at most 20 times" in solution.note
