@@ -39,6 +39,11 @@ where the one before it ran out of memory."""
 _NEAR_ENOUGH = 0.97
 """A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
 
+_ELSEWHERE = 0.04
+"""Of the activations' part of a peak: as much as a step holds more where its variables lie
+elsewhere. Steps may settle into one pattern, which then hides how they scatter; transformers
+held up to 2.3 MB of 45 MB more in training than on the copies of a rehearsal."""
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -161,7 +166,9 @@ class PlanSearch:
 
     def _expected(self, candidate: _Candidate) -> int:
         """Bytes that the device will rarely hold more than."""
-        return max(candidate.forecast.worst + self._offset, candidate.plan.measured_peak or 0)
+        seen = candidate.plan.measured_peak or candidate.forecast.typical + self._offset
+        elsewhere = int(_ELSEWHERE * (seen - self._situation.resident))
+        return max(candidate.forecast.worst + self._offset, seen + elsewhere)
 
     def _keeps(self, candidate: _Candidate) -> bool:
         return not candidate.exhausted and self._expected(candidate) <= self._situation.limit
