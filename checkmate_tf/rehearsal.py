@@ -81,7 +81,6 @@ class Rehearsal:
         """
         self._latest = None  # an earlier plan's graph need not stay
         function = as_function(self._extracted, schedule)
-        concrete: Any = function.get_concrete_function()  # type: ignore[attr-defined]
         try:
             copies = copy_written(self._extracted.program.concrete)
         except tf.errors.ResourceExhaustedError as error:
@@ -89,7 +88,7 @@ class Rehearsal:
         copied = copied_bytes(copies)
         try:
             arguments = _made_up_arguments(self._extracted)
-            run = partial(run_on_copies, concrete, arguments, copies)
+            run = partial(run_on_copies, function, arguments, copies)
             peaks = [measure_peak(run, device=default_device()) - copied for _ in range(_RUNS)]
         except tf.errors.ResourceExhaustedError as error:
             if copied < _TELLING * (held_bytes() or 0):

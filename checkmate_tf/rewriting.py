@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -51,28 +52,32 @@ def rewrite_extracted(
     """
     simulate(extracted.graph, schedule)
     concrete = extracted.program.concrete
-    function = function or as_function(extracted, schedule)
+
+    @functools.cache
+    def alone() -> Callable[..., Any]:
+        return function or as_function(extracted, schedule)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         kind: function_types.FunctionType = concrete.function_type
         bound = function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
         flat = kind.unpack_inputs(bound)
-        outputs = replay(extracted, schedule, flat) if tf.inside_function() else function(*flat)
+        outputs = replay(extracted, schedule, flat) if tf.inside_function() else alone()(*flat)
         return pack_outputs(concrete, outputs)
 
     return call
 
 
-def as_function(extracted: Extraction, schedule: Schedule) -> Callable[..., Any]:
-    """A tf.function from the flat arguments of the traced step to its flat outputs."""
+def as_function(extracted: Extraction, schedule: Schedule) -> Any:
+    """A ConcreteFunction from the flat arguments of the traced step to its flat outputs."""
     placeholders = argument_placeholders(extracted.program.concrete)
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in placeholders]
-    function: Callable[..., Any] = tf.function(
+    function = tf.function(
         lambda *arguments: replay(extracted, schedule, arguments),
         input_signature=specs,
         autograph=False,
     )
-    return function
+    # Called by itself the tf.function would be counted among those that are traced too often.
+    return function.get_concrete_function()
 
 
 def pack_outputs(concrete: Any, outputs: list[Any]) -> Any:
