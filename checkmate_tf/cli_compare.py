@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import groupby
-from types import FrameType
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +11,7 @@ from rich.table import Table
 from checkmate_tf.cli import NO_ANSWER, SOLVED
 from checkmate_tf.cli_progress import comparison_progress
 from checkmate_tf.cli_solve import check_folder
+from checkmate_tf.interrupts import noted_interrupts
 from solvers import ComputationGraph, format_bytes
 from solvers.comparison import Row, cases, run_cases, write_csv
 
@@ -33,12 +30,11 @@ def run_compare(arguments: argparse.Namespace) -> int:
         arguments.seed,
         arguments.backend,
     )
-    with _one_interrupt() as interrupted, comparison_progress(len(to_run)) as show:
+    with noted_interrupts() as interrupts, comparison_progress(len(to_run)) as show:
 
         def on_row(row: Row) -> None:
             show(row)
-            if interrupted:  # the solver that was running has answered with what it had
-                raise KeyboardInterrupt
+            interrupts.pass_on()  # the solver that was running has answered with what it had
 
         rows = run_cases(to_run, arguments.jobs, on_row)
     console = Console(width=80)
@@ -82,22 +78,3 @@ def comparison_table(graph: str, rows: list[Row]) -> Table:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
-
-
-@contextmanager
-def _one_interrupt() -> Iterator[list[bool]]:
-    """A list that Ctrl-C fills, besides raising `KeyboardInterrupt` as always.
-
-    A solver answers the interrupt with what it has, and so hides it from the loop around it.
-    """
-    interrupted: list[bool] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        interrupted.append(True)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -10,18 +10,18 @@ from typing import Any, cast, overload
 import tensorflow as tf
 
 from checkmate_tf.batch_guard import call_if_larger
-from checkmate_tf.cost_models import check_cost_model
 from checkmate_tf.keras_models import forget_functions, is_model, models_of
 from checkmate_tf.measure import held_bytes
 from checkmate_tf.plan import Plan
-from checkmate_tf.planning import PlannedStep, Planner, Request
+from checkmate_tf.planning import PlannedStep, Planner
 from checkmate_tf.rehearsal import has_generators
+from checkmate_tf.request import Request, parse_request
 from checkmate_tf.rewriting import rewrite_extracted
 from checkmate_tf.tracing import Arguments, Tracer, batch_of
 from checkmate_tf.user_warnings import warn_user
 from checkmate_tf.watching import WatchedStep
 from profiles.profile import Profile
-from solvers import CheckmateError, find_solver, parse_budget
+from solvers import CheckmateError
 from solvers.solution import Order
 
 
@@ -94,7 +94,8 @@ def rematerialize(
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.
         SolverError: no such solver.
-        CheckmateError: at the first call: unknown shapes, or `jit_compile=True`.
+        CheckmateError: another argument is not what it should be; or, at the first call, shapes are
+            unknown, the step is compiled by XLA, or it runs on several devices.
 
     Example:
         >>> import tensorflow as tf
@@ -111,22 +112,15 @@ def rematerialize(
         >>> loss_and_gradient.plan.predicted_peak < loss_and_gradient.plan.baseline_peak
         True
     """
-    request = Request(
-        budget=parse_budget(budget),
-        solver=find_solver(solver).name,
-        batch_size=batch_size,
-        costs=costs,
-        time_limit=time_limit,
-        order=order,
-        rehearse=rehearse,
-    )
-    check_cost_model(costs)
+    request = parse_request(budget, solver, batch_size, costs, time_limit, order, rehearse)
     if function is None:
         return lambda step: _decorated(step, request)
     return _decorated(function, request)
 
 
 def _decorated(function: Callable[..., Any], request: Request) -> RematerializedStep:
+    if not callable(function) and not hasattr(function, "__get__"):
+        raise CheckmateError(f"{function!r} can't be called; give the function of a train step")
     if isinstance(function, RematerializedStep):  # as when a cell of a notebook runs again
         function = function.function
     for model in models_of(function):

@@ -14,6 +14,7 @@ from statistics import median
 from checkmate_tf.cli_progress import solver_progress
 from checkmate_tf.extraction import Extraction
 from checkmate_tf.forecast import Forecast, forecast
+from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.plan import Plan
 from checkmate_tf.rehearsal import Rehearsal, RehearsalError
 from checkmate_tf.user_warnings import warn_user
@@ -38,6 +39,10 @@ where the one before it ran out of memory."""
 
 _NEAR_ENOUGH = 0.97
 """A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
+
+_ENOUGH = 1.02
+"""Of what the leanest schedule is expected to hold: a budget of so much is found again, though
+searches differ and something more may be held by then."""
 
 _ELSEWHERE = 0.04
 """Of the activations' part of a peak: as much as a step holds more where its variables lie
@@ -90,6 +95,7 @@ class PlanSearch:
         order: Order,
         time_limit: float,
         rehearsal: Rehearsal | None,
+        interrupts: Interrupts | None = None,
     ) -> None:
         """Without `rehearsal`, plans are forecast only."""
         self._situation = situation
@@ -98,6 +104,7 @@ class PlanSearch:
         self._order = order
         self._time_limit = time_limit
         self._rehearsal = rehearsal
+        self._interrupts = interrupts or Interrupts()
         self._offset = 0  # bytes that the device was seen to hold more than was forecast
         self._failed: Solution
 
@@ -108,6 +115,12 @@ class PlanSearch:
             BudgetError: no schedule was found within the budget.
         """
         situation = self._situation
+        unchanged = self._unchanged()
+        fits_unchanged = unchanged.forecast.highest_of_ten <= situation.limit
+        if fits_unchanged:
+            unchanged = self._rehearsed(unchanged)
+            if self._keeps(unchanged):
+                return unchanged.plan
         allowed = situation.limit - situation.resident
         activations = _FIRST_SHARE * allowed
         leanest = activations
@@ -129,23 +142,34 @@ class PlanSearch:
                     used = max(used, int(1.1 * allowed))
             leanest = activations
             activations *= 0.99 * allowed / max(1, used)
+        if seen:
+            for candidate in self._leaner_ones(leanest):
+                if self._keeps(candidate):
+                    candidate = self._rehearsed(candidate)
+                    if self._keeps(candidate):
+                        return candidate.plan
+                seen.append(candidate)
+        if fits_unchanged:
+            seen.append(unchanged)
         if not seen:
             raise self._too_small()
-        for candidate in self._leaner_ones(leanest):
-            if self._keeps(candidate):
-                candidate = self._rehearsed(candidate)
-                if self._keeps(candidate):
-                    return candidate.plan
-            seen.append(candidate)
         return self._best_effort(seen)
 
+    def _unchanged(self) -> _Candidate:
+        """The step in its own order, nothing computed again."""
+        solution = solve(self._graph, self._graph.input_order_peak, "checkpoint_all")
+        return self._planned(solution)
+
     def _leaner_ones(self, activations: float) -> Iterator[_Candidate]:
-        """More plans, each leaner than the one before it."""
+        """More plans, each leaner than the one before it, and the leanest at last."""
         for number in range(1, _LEANER_ONES + 1):
             activations *= 1 - _LEANER_BY
             candidate = self._candidate(activations, _LEANER_TIME * self._time_limit, number)
             if candidate is not None:
                 yield candidate
+        leanest = self._candidate(None, _LEANEST_TIMES[-1] * self._time_limit)
+        if leanest is not None:
+            yield leanest
 
     def leanest(self) -> Plan:
         """The plan of the least memory; its budget is what the allocator needs for it.
@@ -156,6 +180,9 @@ class PlanSearch:
         for seed, share in enumerate(_LEANEST_TIMES):
             candidate = self._candidate(None, share * self._time_limit, seed)
             assert candidate is not None
+            unchanged = self._unchanged()
+            if self._expected(unchanged) < self._expected(candidate):
+                candidate = unchanged
             candidate = self._rehearsed(candidate)
             if not candidate.exhausted:
                 return replace(candidate.plan, budget=self._expected(candidate))
@@ -180,7 +207,7 @@ class PlanSearch:
 
         None stands for the least that is found.
         """
-        graph, situation = self._graph, self._situation
+        graph = self._graph
         with solver_progress(graph, time_limit) as show:
             solution = solve(
                 graph,
@@ -191,9 +218,15 @@ class PlanSearch:
                 seed=seed,
                 on_progress=show,
             )
+        self._interrupts.pass_on()
         if solution.schedule is None:
             self._failed = solution
             return None
+        return self._planned(solution)
+
+    def _planned(self, solution: Solution) -> _Candidate:
+        graph, situation = self._graph, self._situation
+        assert solution.schedule is not None
         assert solution.cost is not None
         expected = forecast(situation.extracted, solution.schedule, situation.resident)
         plan = Plan(
@@ -252,14 +285,16 @@ class PlanSearch:
         situation, graph = self._situation, self._graph
         beside = situation.resident - graph.fixed_bytes
         known = find_least_memory(graph, self._order, self._time_limit / 4)
-        least = min(known.peak, self._failed.least_budget or known.peak)
+        self._interrupts.pass_on()
+        leanest = forecast(situation.extracted, known.schedule, situation.resident)
+        least = int(_ENOUGH * max(known.peak + beside, leanest.worst))
         # What the margin alone makes impossible is not impossible within the budget.
         proved = self._failed.status is Status.INFEASIBLE and not situation.margin
         how = "no schedule exists" if proved else "no schedule was found"
         return BudgetError(
             f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
             f"{format_bytes(situation.resident)} of it variables, inputs and what else is held; "
-            f"the least found is {format_bytes(least + beside)} ({least + beside} bytes), "
+            f"{format_bytes(least)} ({least} bytes) is the least that is likely to do, "
             f"and none is possible below {format_bytes(known.bound + beside)}",
-            least=least + beside,
+            least=least,
         )

@@ -15,16 +15,16 @@ from checkmate_tf.buffers import peak_of_run
 from checkmate_tf.cost_models import step_costs
 from checkmate_tf.extraction import Extraction, extract_program
 from checkmate_tf.forecast import forecast
+from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.measure import default_device, held_bytes, reserve
 from checkmate_tf.plan import Plan
 from checkmate_tf.plan_search import PlanSearch, Situation
 from checkmate_tf.program import Program, resolve
 from checkmate_tf.rehearsal import Rehearsal, can_rehearse
+from checkmate_tf.request import Request
 from checkmate_tf.user_warnings import warn_user
-from profiles.profile import Profile
 from profiles.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import Budget, BudgetError, CheckmateError, ComputationGraph, Schedule
-from solvers.solution import Order
 
 _ROOM = 64 << 20
 """Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""
@@ -34,19 +34,6 @@ _MEASURED: dict[str, MeasuredWorkspaces] = {}
 
 _COLLECTIVES = ("Collective", "Nccl")
 """How the types of operations begin that wait for their like on other devices."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for; see `checkmate_tf.rematerialize`."""
-
-    budget: Budget
-    solver: str
-    batch_size: int | None
-    costs: str | Profile
-    time_limit: float
-    order: Order
-    rehearse: bool
 
 
 @dataclass(frozen=True)
@@ -103,7 +90,7 @@ class Planner:
             CheckmateError: sizes are unknown, or the step runs on several devices.
         """
         request = self._request
-        with self._lock, apart():
+        with self._lock, apart(), noted_interrupts() as interrupts:
             extracted, notes = _extracted(concrete, request, batch_size)
             if not _anything_to_gain(extracted.graph):
                 return None
@@ -114,8 +101,9 @@ class Planner:
                 return PlannedStep(plan, extracted, None)
             addition = situation.baseline_peak - situation.resident
             is_smaller = addition <= self._largest_addition
-            planned = _planned(situation, request, is_smaller)
+            planned = _planned(situation, request, interrupts, is_smaller)
             self._largest_addition = max(addition, self._largest_addition)
+            interrupts.pass_on()
             self._remember(planned, situation)
             return planned
 
@@ -124,10 +112,11 @@ class Planner:
     ) -> PlannedStep:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget))
-        with self._lock, apart():
+        with self._lock, apart(), noted_interrupts() as interrupts:
             extracted, notes = _extracted(concrete, request, batch_size)
             situation = replace(_situation(extracted, request, notes, 0), margin=margin)
-            planned = _planned(situation, request, is_smaller=False)
+            planned = _planned(situation, request, interrupts, is_smaller=False)
+            interrupts.pass_on()
             self._remember(planned, situation)
             return planned
 
@@ -164,12 +153,16 @@ def _workspaces(device: str) -> MeasuredWorkspaces:
     return measured
 
 
-def _planned(situation: Situation, request: Request, is_smaller: bool) -> PlannedStep:
+def _planned(
+    situation: Situation, request: Request, interrupts: Interrupts, is_smaller: bool
+) -> PlannedStep:
     extracted = situation.extracted
     rehearsal = None
     if request.rehearse and can_rehearse(extracted):
         rehearsal = Rehearsal(extracted)
-    search = PlanSearch(situation, request.solver, request.order, request.time_limit, rehearsal)
+    search = PlanSearch(
+        situation, request.solver, request.order, request.time_limit, rehearsal, interrupts
+    )
     beyond_budget = False
     try:
         plan = search.leanest() if request.budget.least else search.run()

@@ -58,13 +58,24 @@ def rewrite_extracted(
         return function or as_function(extracted, schedule)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        kind: function_types.FunctionType = concrete.function_type
-        bound = function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
-        flat = kind.unpack_inputs(bound)
+        flat = _flat_arguments(concrete, args, kwargs)
         outputs = replay(extracted, schedule, flat) if tf.inside_function() else alone()(*flat)
         return pack_outputs(concrete, outputs)
 
     return call
+
+
+def _flat_arguments(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The tensors among the arguments of `concrete`, which may also be given by themselves."""
+    kind: function_types.FunctionType = concrete.function_type
+    try:
+        bound = function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
+    except TypeError:
+        if kwargs or len(args) != len(argument_placeholders(concrete)):
+            raise
+        return [tf.convert_to_tensor(each) for each in args]
+    flat: list[Any] = kind.unpack_inputs(bound)
+    return flat
 
 
 def as_function(extracted: Extraction, schedule: Schedule) -> Any:

@@ -48,7 +48,8 @@ class Tracer:
         """`owner` is the Keras model that the step belongs to, or None."""
         self._function = function
         self._owner = owner
-        self._signature = _signature(function)
+        self._keeps_types = hasattr(function, "python_function") or _is_concrete(function)
+        self._signature = None if _is_concrete(function) else _signature(function)
         self._state: tuple[Any, Any] | None = None
         self._traced = Traced(self._tf_function())
         self._changing = _ChangingArguments(self._signature)
@@ -63,7 +64,7 @@ class Tracer:
             return args, kwargs
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        if hasattr(self._function, "python_function"):
+        if self._keeps_types:
             return bound.args, bound.kwargs
         held: Arguments = tf.nest.map_structure(_held, (bound.args, bound.kwargs))
         return held
@@ -80,10 +81,8 @@ class Tracer:
         """The ConcreteFunction for `arguments`; batches up to `batch_size` share one."""
         if batch_size is not None and getattr(traced.function, "input_signature", None) is None:
             relax = functools.partial(_relaxed, batch_size=batch_size)
-            args, kwargs = tf.nest.map_structure(relax, arguments)
-        else:
-            args, kwargs = arguments
-        return _concrete(traced.function, args, kwargs)
+            arguments = tf.nest.map_structure(relax, arguments)
+        return _concrete(traced.function, *arguments)
 
     def trace_anew(self, arguments: Arguments) -> Any:
         """A ConcreteFunction for `arguments`, of what the step's code does now."""
@@ -96,6 +95,8 @@ class Tracer:
     def _tf_function(self) -> Any:
         """A tf.function of the step that has not been traced; of a tf.function, its like."""
         function: Any = self._function
+        if _is_concrete(function):
+            return function
         if not hasattr(function, "python_function"):
             return tf.function(_with_variables(function))
         return tf.function(
@@ -187,6 +188,10 @@ def _with_variables(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_variables
 
 
+def _is_concrete(function: Any) -> bool:
+    return isinstance(function, tf.types.experimental.ConcreteFunction)
+
+
 def _signature(function: Any) -> inspect.Signature | None:
     try:
         return inspect.signature(getattr(function, "python_function", function))
@@ -195,6 +200,15 @@ def _signature(function: Any) -> inspect.Signature | None:
 
 
 def _concrete(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if _is_concrete(function):
+        return function
+    for each in tf.nest.flatten((args, kwargs)):
+        if isinstance(each, tf.RaggedTensor | tf.SparseTensor):
+            raise CheckmateError(
+                f"an argument of the step is a {type(each).__name__}, whose size depends on its "
+                "values, so that memory can't be planned: make it dense before the step, "
+                "with to_tensor(shape=…) or tf.sparse.to_dense"
+            )
     try:
         return function.get_concrete_function(*args, **kwargs)
     except RuntimeError as error:

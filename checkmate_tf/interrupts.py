@@ -1,0 +1,63 @@
+"""Ctrl-C that nothing hides: a solver answers an interrupt with what it has, and goes on."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupts:
+    """Whether Ctrl-C was pressed.
+
+    Attributes:
+        noted: it was.
+    """
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    def pass_on(self) -> None:
+        """Raise `KeyboardInterrupt` if Ctrl-C was pressed, also where somebody has caught it."""
+        if self.noted:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[Interrupts]:
+    """Notes Ctrl-C, besides what it does as always; it comes out as `KeyboardInterrupt`.
+
+    In another thread than the main one, which no signal reaches, nothing is ever noted.
+
+    Example:
+        >>> import signal
+        >>> with noted_interrupts() as interrupts:
+        ...     try:
+        ...         signal.raise_signal(signal.SIGINT)
+        ...     except KeyboardInterrupt:
+        ...         pass
+        >>> interrupts.noted
+        True
+    """
+    interrupts = Interrupts()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield interrupts
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.noted = True
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupts
+    except Exception as error:
+        if not interrupts.noted:
+            raise
+        # Compiled code that is interrupted may end in an error of its own, a SystemError even.
+        raise KeyboardInterrupt from error
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,52 @@
+"""Bad arguments are errors when the step is decorated, not at its first call."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import checkmate_tf
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("time_limit", "abc"),
+        ("time_limit", -1),
+        ("time_limit", 0),
+        ("time_limit", float("inf")),
+        ("time_limit", float("nan")),
+        ("time_limit", True),
+        ("solver", ["milp"]),
+        ("solver", None),
+        ("budget", "120%"),
+        ("budget", "4 bananas"),
+        ("batch_size", 0),
+        ("batch_size", 2.5),
+        ("batch_size", True),
+        ("rehearse", "no"),
+        ("order", "any"),
+        ("costs", 3),
+    ],
+)
+def test_a_bad_argument_is_named(argument, value):
+    arguments = {"budget": 0.5, argument: value}
+    with pytest.raises(checkmate_tf.CheckmateError, match=re.escape(repr(value))) as caught:
+        checkmate_tf.rematerialize(lambda x: x, **arguments)
+    assert argument in str(caught.value) or argument == "costs"
+    with pytest.raises(checkmate_tf.CheckmateError, match=re.escape(repr(value))):
+        checkmate_tf.rematerialize(**arguments)  # as a decorator
+
+
+def test_a_step_that_cannot_be_called():
+    with pytest.raises(checkmate_tf.CheckmateError, match=r"3 can't be called"):
+        checkmate_tf.rematerialize(3, budget=0.5)
+
+
+def test_numbers_of_numpy_are_numbers():
+    step = checkmate_tf.rematerialize(
+        lambda x: x, budget=np.float64(0.5), batch_size=np.int64(8), time_limit=np.float32(2)
+    )
+    assert step.plan is None
