@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 from collections.abc import Callable
 from typing import Any, cast, overload
 
@@ -129,6 +130,11 @@ def rematerialize(
 def _decorated(function: Callable[..., Any], request: Request) -> RematerializedStep:
     if isinstance(function, RematerializedStep):  # as when a cell of a notebook runs again
         function = function.function
+    if isinstance(function, classmethod):
+        raise CheckmateError(
+            f"{function.__name__!r} is no step yet when rematerialize sees it: write @classmethod "
+            "above @rematerialize, not below"
+        )
     for model in models_of(function):
         forget_functions(model)
     return RematerializedStep(function, request)
@@ -153,6 +159,7 @@ class RematerializedStep:
         self.function = function
         self._request = request
         self._owner = owner
+        self._unbound: RematerializedStep | None = None
         self._model = owner if is_model(owner) else None
         self._tracer = Tracer(function, self._model)
         self._planner = Planner(request)
@@ -162,16 +169,21 @@ class RematerializedStep:
         self._said: set[str] = set()
         self.plan = None
 
-    def __get__(self, instance: Any, owner: type | None = None) -> RematerializedStep:
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As methods do: the step of one model, which keeps it."""
         if instance is None or not hasattr(self.function, "__get__"):
             return self
+        if not isinstance(getattr(instance, "__dict__", None), dict):
+            # A class, or an object with slots: it is an argument like others.
+            return types.MethodType(self, instance)
         # In the instance, so that both go together; a copy of it needs a step of its own.
         key = f"_rematerialized_{id(self)}"
         bound: RematerializedStep | None = vars(instance).get(key)
-        if bound is None or bound._owner is not instance:
+        # Another step may have had the same id, before it was freed.
+        if bound is None or bound._owner is not instance or bound._unbound is not self:
             method = self.function.__get__(instance, owner)
             bound = RematerializedStep(method, self._request, instance)
+            bound._unbound = self
             vars(instance)[key] = bound
         return bound
 
