@@ -18,7 +18,8 @@ from checkmate_tf.plan import Plan
 from checkmate_tf.planning import PlannedStep, Planner, Request
 from checkmate_tf.rehearsal import has_generators
 from checkmate_tf.rewriting import rewrite_extracted
-from checkmate_tf.tracing import Arguments, Tracer, batch_of
+from checkmate_tf.sizes import has_unknown_sizes
+from checkmate_tf.tracing import Arguments, Traced, Tracer, batch_of, relaxed_batch
 from checkmate_tf.user_warnings import warn_user
 from checkmate_tf.watching import WatchedStep
 from profiles.profile import Profile
@@ -165,6 +166,7 @@ class RematerializedStep:
         self._planner = Planner(request)
         self._batch_size = request.batch_size
         self._largest_batch: int | None = None
+        self._takes_any_batch = getattr(function, "input_signature", None) is None
         self._lock = threading.RLock()
         self._said: set[str] = set()
         self.plan = None
@@ -204,9 +206,29 @@ class RematerializedStep:
     def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What runs the step for arguments like these."""
         self._note_batch(batch_of(arguments))
-        batch_size = self._batch_size
         traced = self._tracer.traced()
-        concrete = self._tracer.trace(traced, arguments, batch_size)
+        if self._batch_size is None or not self._takes_any_batch:
+            return self._run_of(traced, arguments, arguments)
+        relaxed = relaxed_batch(arguments, self._batch_size)
+        try:
+            return self._run_of(traced, relaxed, arguments)
+        except (TypeError, ValueError) as error:
+            # Or this raises the user's own error.
+            run = self._run_of(self._tracer.begin_anew(), arguments, arguments)
+            self._takes_any_batch = False
+            reason = str(error).strip().splitlines()[-1].strip()
+            self._say_once(
+                "the step can't be traced for batches of any size, so each size gets a trace and "
+                f"a plan of its own: {reason}"
+            )
+            return run
+
+    def _run_of(self, traced: Traced, kinds: Arguments, arguments: Arguments) -> Callable[..., Any]:
+        """What runs the step for arguments of these kinds, of which `arguments` are some."""
+        concrete = self._tracer.trace(traced, kinds)
+        batch_size = self._batch_size
+        if batch_size is None and has_unknown_sizes(concrete):
+            batch_size = self._largest_batch
         key = concrete, batch_size
         if key not in traced.runs:
             with self._lock:

@@ -168,6 +168,8 @@ def test_code_that_asks_for_the_batch_size():
         return loss_and_gradient(x + tf.ones((x.shape[0], SIZE)), kernel)
 
     ours, plain = planned(step, batch_size=BATCH), tf.function(step)
+    with pytest.warns(UserWarning, match="each size gets a trace and a plan of its own"):
+        ours(numbers())
     for batch in (BATCH, 100, BATCH):
         same(ours(numbers(batch)), plain(numbers(batch)))
     assert ours.plan is not None
