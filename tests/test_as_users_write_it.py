@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from solvers import CheckmateError
+from solvers import BudgetError, CheckmateError
 
 SIZE, BATCH = 64, 256
 
@@ -186,3 +186,10 @@ def test_a_function_that_is_traced_for_any_batch(options):
     for batch in (100, 50, 25, BATCH, 75):
         same(ours(numbers(batch)), plain(numbers(batch)))
     assert ours.plan is not None
+
+
+def test_a_solver_that_finds_nothing_where_there_is_something():
+    kernel = weights()
+    step = planned(lambda x: loss_and_gradient(x, kernel), budget=0.7, solver="checkpoint_all")
+    with pytest.raises(BudgetError, match="'checkpoint_all' found no .* or take another solver"):
+        step(numbers())
