@@ -191,5 +191,5 @@ def test_a_function_that_is_traced_for_any_batch(options):
 def test_a_solver_that_finds_nothing_where_there_is_something():
     kernel = weights()
     step = planned(lambda x: loss_and_gradient(x, kernel), budget=0.7, solver="checkpoint_all")
-    with pytest.raises(BudgetError, match="'checkpoint_all' found no .* or take another solver"):
+    with pytest.raises(BudgetError, match="'checkpoint_all' found no schedule"):
         step(numbers())
