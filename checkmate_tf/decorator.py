@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 from collections.abc import Callable
 from typing import Any, cast, overload
 
@@ -17,7 +18,8 @@ from checkmate_tf.planning import PlannedStep, Planner
 from checkmate_tf.rehearsal import has_generators
 from checkmate_tf.request import Request, parse_request
 from checkmate_tf.rewriting import rewrite_extracted
-from checkmate_tf.tracing import Arguments, Tracer, batch_of
+from checkmate_tf.sizes import has_unknown_sizes
+from checkmate_tf.tracing import Arguments, Traced, Tracer, batch_of, relaxed_batch
 from checkmate_tf.user_warnings import warn_user
 from checkmate_tf.watching import WatchedStep
 from profiles.profile import Profile
@@ -123,6 +125,11 @@ def _decorated(function: Callable[..., Any], request: Request) -> Rematerialized
         raise CheckmateError(f"{function!r} can't be called; give the function of a train step")
     if isinstance(function, RematerializedStep):  # as when a cell of a notebook runs again
         function = function.function
+    if isinstance(function, classmethod):
+        raise CheckmateError(
+            f"{function.__name__!r} is no step yet when rematerialize sees it: write @classmethod "
+            "above @rematerialize, not below"
+        )
     for model in models_of(function):
         forget_functions(model)
     return RematerializedStep(function, request)
@@ -147,25 +154,33 @@ class RematerializedStep:
         self.function = function
         self._request = request
         self._owner = owner
+        self._unbound: RematerializedStep | None = None
         self._model = owner if is_model(owner) else None
         self._tracer = Tracer(function, self._model)
         self._planner = Planner(request)
         self._batch_size = request.batch_size
         self._largest_batch: int | None = None
+        is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
+        self._takes_any_batch = not is_traced and getattr(function, "input_signature", None) is None
         self._lock = threading.RLock()
         self._said: set[str] = set()
         self.plan = None
 
-    def __get__(self, instance: Any, owner: type | None = None) -> RematerializedStep:
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As methods do: the step of one model, which keeps it."""
         if instance is None or not hasattr(self.function, "__get__"):
             return self
+        if not isinstance(getattr(instance, "__dict__", None), dict):
+            # A class, or an object with slots: it is an argument like others.
+            return types.MethodType(self, instance)
         # In the instance, so that both go together; a copy of it needs a step of its own.
         key = f"_rematerialized_{id(self)}"
         bound: RematerializedStep | None = vars(instance).get(key)
-        if bound is None or bound._owner is not instance:
+        # Another step may have had the same id, before it was freed.
+        if bound is None or bound._owner is not instance or bound._unbound is not self:
             method = self.function.__get__(instance, owner)
             bound = RematerializedStep(method, self._request, instance)
+            bound._unbound = self
             vars(instance)[key] = bound
         return bound
 
@@ -186,9 +201,31 @@ class RematerializedStep:
     def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What runs the step for arguments like these."""
         self._note_batch(batch_of(arguments))
-        batch_size = self._batch_size
         traced = self._tracer.traced()
-        concrete = self._tracer.trace(traced, arguments, batch_size)
+        if self._batch_size is None or not self._takes_any_batch:
+            return self._run_of(traced, arguments, arguments)
+        relaxed = relaxed_batch(arguments, self._batch_size)
+        try:
+            return self._run_of(traced, relaxed, arguments)
+        except CheckmateError:
+            raise
+        except (TypeError, ValueError) as error:
+            # Or this raises the user's own error.
+            run = self._run_of(self._tracer.begin_anew(), arguments, arguments)
+            self._takes_any_batch = False
+            reason = str(error).strip().splitlines()[-1].strip()
+            self._say_once(
+                "the step can't be traced for batches of any size, so each size gets a trace and "
+                f"a plan of its own: {reason}"
+            )
+            return run
+
+    def _run_of(self, traced: Traced, kinds: Arguments, arguments: Arguments) -> Callable[..., Any]:
+        """What runs the step for arguments of these kinds, of which `arguments` are some."""
+        concrete = self._tracer.trace(traced, kinds)
+        batch_size = self._batch_size
+        if batch_size is None and has_unknown_sizes(concrete):
+            batch_size = self._largest_batch
         key = concrete, batch_size
         if key not in traced.runs:
             with self._lock:

@@ -290,6 +290,13 @@ class PlanSearch:
         least = int(_ENOUGH * max(known.peak + beside, leanest.worst))
         # What the margin alone makes impossible is not impossible within the budget.
         proved = self._failed.status is Status.INFEASIBLE and not situation.margin
+        if known.peak + beside <= situation.limit:
+            return BudgetError(
+                f"{self._solver!r} found no schedule within {format_bytes(situation.limit)}, "
+                f"though there is one of {format_bytes(known.peak + beside)}: give it a longer "
+                "time_limit, or take another solver",
+                least=least,
+            )
         how = "no schedule exists" if proved else "no schedule was found"
         return BudgetError(
             f"budget {format_bytes(situation.budget)} is too small: {how} within it, "

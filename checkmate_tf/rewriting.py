@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.function.polymorphism import function_type as function_types
+from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 
 from checkmate_tf.extraction import Extraction, extract_step
@@ -20,7 +21,7 @@ def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) ->
     """A callable that computes what `concrete` computes, in the order of `schedule`.
 
     It takes the arguments of `concrete`. Called while a function is being traced, it becomes
-    part of that function; else it runs as a tf.function of its own.
+    part of that function; else, and under a tf.GradientTape, it runs as a tf.function of its own.
 
     Args:
         concrete: the function that the schedule was made for.
@@ -59,7 +60,9 @@ def rewrite_extracted(
 
     def call(*args: Any, **kwargs: Any) -> Any:
         flat = _flat_arguments(concrete, args, kwargs)
-        outputs = replay(extracted, schedule, flat) if tf.inside_function() else alone()(*flat)
+        # A tape sees calls of functions, but not the operations that a replay creates.
+        becomes_part = tf.inside_function() and not record.could_possibly_record()
+        outputs = replay(extracted, schedule, flat) if becomes_part else alone()(*flat)
         return pack_outputs(concrete, outputs)
 
     return call

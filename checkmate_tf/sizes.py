@@ -25,9 +25,9 @@ def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
     """
     graph = concrete.graph
     sized = {op.name: op for op in graph.get_operations()}
-    arguments = argument_placeholders(concrete)
-    if all(each.shape.is_fully_defined() for each in arguments):
+    if not has_unknown_sizes(concrete):
         return sized
+    arguments = argument_placeholders(concrete)
     specs = [_argument_shape(each, batch_size) for each in arguments]
     scratch = tf.Graph()
     with scratch.as_default():
@@ -43,6 +43,11 @@ def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
         for placeholder in arguments:
             sized[placeholder.op.name] = emitter.provided(placeholder).op
     return sized
+
+
+def has_unknown_sizes(concrete: Any) -> bool:
+    """Whether the function takes inputs of any size."""
+    return not all(each.shape.is_fully_defined() for each in argument_placeholders(concrete))
 
 
 def _argument_shape(placeholder: Any, batch_size: int | None) -> tf.TensorShape:

@@ -74,14 +74,17 @@ class Tracer:
         if self._owner is not None:
             state = training_state(self._owner)
             if not same_state(state, self._state):
-                self._state, self._traced = state, Traced(self._tf_function())
+                self._state = state
+                self.begin_anew()
         return self._traced
 
-    def trace(self, traced: Traced, arguments: Arguments, batch_size: int | None) -> Any:
-        """The ConcreteFunction for `arguments`; batches up to `batch_size` share one."""
-        if batch_size is not None and getattr(traced.function, "input_signature", None) is None:
-            relax = functools.partial(_relaxed, batch_size=batch_size)
-            arguments = tf.nest.map_structure(relax, arguments)
+    def begin_anew(self) -> Traced:
+        """Leave all traces behind, which might serve a call that should have one of its own."""
+        self._traced = Traced(self._tf_function())
+        return self._traced
+
+    def trace(self, traced: Traced, arguments: Arguments) -> Any:
+        """The ConcreteFunction for `arguments`."""
         return _concrete(traced.function, *arguments)
 
     def trace_anew(self, arguments: Arguments) -> Any:
@@ -112,19 +115,30 @@ def batch_of(arguments: Arguments) -> Any:
     return next((each for each in tf.nest.flatten(arguments) if _shape(each)), None)
 
 
+def relaxed_batch(arguments: Arguments, batch_size: int) -> Arguments:
+    """`arguments` as types for any batch up to `batch_size`, which share a trace.
+
+    What is as long as the batch is taken to be one value for each of its examples.
+    """
+    batch = batch_of(arguments)
+    length = None if batch is None else batch.shape[0]
+    if length is None or length > batch_size:
+        return arguments
+
+    def relaxed(value: Any) -> Any:
+        if _shape(value)[:1] != (length,):
+            return value
+        return tf.TensorSpec([None, *value.shape[1:]], value.dtype)
+
+    types: Arguments = tf.nest.map_structure(relaxed, arguments)
+    return types
+
+
 def _shape(value: Any) -> tuple[int | None, ...]:
     """Of an array; () of what is none, or has no dimensions or an unknown number of them."""
     if not isinstance(value, tf.Tensor | np.ndarray) or value.shape == tf.TensorShape(None):
         return ()
     return tuple(value.shape)
-
-
-def _relaxed(value: Any, batch_size: int) -> Any:
-    """The type of a tensor in any batch up to `batch_size`; other values as they are."""
-    batch, *others = _shape(value) or (None,)
-    if batch is None or batch > batch_size:
-        return value
-    return tf.TensorSpec([None, *others], value.dtype)
 
 
 class _OneObject(tf.types.experimental.TraceType):  # type: ignore[misc]
