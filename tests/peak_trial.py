@@ -24,7 +24,7 @@ from experiments.models import gpt
 from experiments.trial import turn_off_fusions
 from tests.steps import restore, snapshot
 
-STEPS = 5
+STEPS = 3
 SIDE, BATCH = 64, 16
 
 
@@ -94,14 +94,14 @@ def classifier(build: Callable[[], Any]) -> tuple[list[Any], list[Any], list[tup
 def adversarial() -> tuple[list[Any], list[Any], list[tuple[Any, ...]]]:
     """A generator and a discriminator, each with a step of its own."""
     x = inputs = keras.Input((32,))
-    x = layers.Reshape((16, 16, 32))(layers.Dense(16 * 16 * 32)(x))
-    for filters in (32, 16):
+    x = layers.Reshape((16, 16, 16))(layers.Dense(16 * 16 * 16)(x))
+    for filters in (16, 8):
         x = layers.Conv2DTranspose(filters, 4, strides=2, padding="same")(x)
         x = layers.LeakyReLU()(layers.BatchNormalization()(x))
         x = layers.LeakyReLU()(layers.Conv2D(filters, 3, padding="same")(x))
     generator = keras.Model(inputs, layers.Conv2D(3, 3, padding="same", activation="tanh")(x))
     x = inputs = keras.Input((SIDE, SIDE, 3))
-    for filters in (16, 32, 32):
+    for filters in (8, 16, 16):
         x = layers.LeakyReLU()(layers.Conv2D(filters, 3, padding="same")(x))
         x = layers.LeakyReLU()(layers.Conv2D(filters, 4, strides=2, padding="same")(x))
     discriminator = keras.Model(inputs, layers.Dense(1)(layers.GlobalAveragePooling2D()(x)))
@@ -176,7 +176,7 @@ def main() -> None:
     models, functions, data = TRIALS[arguments.model]()
     start = [snapshot(model) for model in models]
     steps = [
-        checkmate_tf.rematerialize(each, budget=arguments.share, time_limit=3) for each in functions
+        checkmate_tf.rematerialize(each, budget=arguments.share, time_limit=1) for each in functions
     ]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

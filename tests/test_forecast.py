@@ -33,7 +33,7 @@ for schedule in (plain, lean):
     step = rewrite_extracted(extracted, schedule)
     held = held_bytes()
     expected = forecast(extracted, schedule, held)
-    peaks = [measure_peak(step, data) for _ in range(20)]
+    peaks = [measure_peak(step, data) for _ in range(10)]
     found.append([len(schedule), held, expected.peaks, peaks])
 json.dump(found, sys.stdout)
 """

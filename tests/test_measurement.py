@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 
 import pytest
@@ -71,17 +70,30 @@ def _product(size: int) -> Operation:
     return Operation("MatMul", (_floats(size, size),) * 2, (_floats(size, size),))
 
 
-def test_more_work_takes_longer() -> None:
-    assert measure(_product(1024)).seconds > 10 * measure(_product(16)).seconds
+@pytest.mark.parametrize("seconds", [1e-6, 1e-4, 1e-2])
+def test_the_call_of_a_function_is_not_in_it(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that says so, a call takes 100 µs, and every operation in it what it takes.
 
+    That so many operations really run is seen in `test_kernels`.
+    """
+    now = 0.0
 
-def test_the_call_of_a_function_is_not_in_it() -> None:
-    """Calling a function takes about 100 µs, which no small kernel does."""
-    single = Kernel(_product(16), "CPU:0").function(1)
-    start = time.perf_counter()
-    for _ in range(100):
-        single()
-    assert measure(_product(16)).seconds < (time.perf_counter() - start) / 100 / 2
+    class TimedKernel(Kernel):
+        def function(self, repeats: int) -> Callable[[], object]:
+            runs = super().function(repeats)
+
+            def timed() -> object:
+                nonlocal now
+                now += 1e-4 + repeats * seconds
+                return runs()
+
+            return timed
+
+    monkeypatch.setattr("profiles.measurement.Kernel", TimedKernel)
+    monkeypatch.setattr("profiles.measurement.time.perf_counter", lambda: now)
+    assert measure(_product(16)).seconds == pytest.approx(seconds)
 
 
 def test_long_operations_are_measured_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

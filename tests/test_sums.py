@@ -50,12 +50,15 @@ SCRIPT = """
         **{f"{count} inputs": many(count) for count in (3, 8, 9, 10, 11, 16, 17, 26)},
     }
     different = []
-    for name, case in cases.items():
-        for shape in ((3000,), (None,)):
-            function = tf.function(case, input_signature=[tf.TensorSpec(shape)] * 3)
-            extracted = extract_step(function.get_concrete_function(), 3000)
-            ours = rewrite_extracted(extracted, Schedule(range(len(extracted.graph))))
-            if function(g, x, c).numpy().tobytes() != ours(g, x, c).numpy().tobytes():
+    for shape in ((3000,), (None,)):
+        function = tf.function(
+            lambda *all: {name: case(*all) for name, case in cases.items()},
+            input_signature=[tf.TensorSpec(shape)] * 3,
+        )
+        extracted = extract_step(function.get_concrete_function(), 3000)
+        ours = rewrite_extracted(extracted, Schedule(range(len(extracted.graph))))(g, x, c)
+        for name, plain in function(g, x, c).items():
+            if plain.numpy().tobytes() != ours[name].numpy().tobytes():
                 different.append(f"{name} {shape}")
     print(json.dumps([len(cases), different]))
 """
