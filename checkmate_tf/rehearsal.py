@@ -7,12 +7,15 @@ there is nothing to put back, whenever and however it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import cancellation
 
 from checkmate_tf.extraction import Extraction
 from checkmate_tf.inputs import argument_placeholders
@@ -28,6 +31,9 @@ _RUNS = 8
 _TELLING = 0.01
 """Of what the device held when memory ran out: copies that take less did not make the difference,
 for steps differ from each other by more."""
+
+_PATIENCE = 60.0
+"""Seconds for a run: a loop that waits for its inputs may wait for ever for made-up ones."""
 
 _NO_ROOM = "the device has no room for copies of the variables beside the step"
 
@@ -76,8 +82,8 @@ class Rehearsal:
         The copies do not count.
 
         Raises:
-            RehearsalError: the step refused its made-up inputs, or the device has no room for
-                the copies beside the step.
+            RehearsalError: the step refused its made-up inputs, or took very long on them, or
+                the device has no room for the copies beside the step.
         """
         self._latest = None  # an earlier plan's graph need not stay
         function = as_function(self._extracted, schedule)
@@ -89,16 +95,35 @@ class Rehearsal:
         try:
             arguments = _made_up_arguments(self._extracted)
             run = partial(run_on_copies, function, arguments, copies)
-            peaks = [measure_peak(run, device=default_device()) - copied for _ in range(_RUNS)]
+            peaks = []
+            for _ in range(_RUNS):
+                with _at_most(_PATIENCE):
+                    peaks.append(measure_peak(run, device=default_device()) - copied)
         except tf.errors.ResourceExhaustedError as error:
             if copied < _TELLING * (held_bytes() or 0):
                 return None
             raise RehearsalError(_NO_ROOM) from error
+        except tf.errors.CancelledError as error:
+            raise RehearsalError(f"a run on made-up inputs took over {_PATIENCE:g} s") from error
         except tf.errors.OpError as error:
             reason = error.message.splitlines()[0]
             raise RehearsalError(f"the step refuses made-up inputs: {reason}") from error
         self._latest = schedule, function
         return peaks
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Cancel the functions that still run after so many seconds."""
+    manager = cancellation.CancellationManager()
+    timer = threading.Timer(seconds, manager.start_cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        with cancellation.CancellationManagerContext(manager):
+            yield
+    finally:
+        timer.cancel()
 
 
 def _made_up_arguments(extracted: Extraction) -> list[Any]:

@@ -193,3 +193,21 @@ def test_a_solver_that_finds_nothing_where_there_is_something():
     step = planned(lambda x: loss_and_gradient(x, kernel), budget=0.7, solver="checkpoint_all")
     with pytest.raises(BudgetError, match="'checkpoint_all' found no schedule"):
         step(numbers())
+
+
+def test_a_loop_that_made_up_inputs_keep_running(monkeypatch):
+    """Made-up whole numbers are zeros, by which this loop gets nowhere."""
+    monkeypatch.setattr("checkmate_tf.rehearsal._PATIENCE", 0.5)
+    kernel = weights()
+
+    def step(x, stride):
+        place = tf.constant(0)
+        while place < 10:
+            place += stride[0]
+        return loss_and_gradient(x, kernel), place
+
+    ours = planned(step, rehearse=True)
+    arguments = numbers(), tf.constant([3])
+    same(ours(*arguments), tf.function(step)(*arguments))
+    if checkmate_tf.measure.held_bytes() is not None:  # else nothing is rehearsed
+        assert any("a run on made-up inputs took over 0.5 s" in each for each in ours.plan.notes)
