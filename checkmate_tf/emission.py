@@ -16,6 +16,7 @@ from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.depth_first import tensor_key
 from checkmate_tf.sums import groups
+from checkmate_tf.tracebacks import copy_traceback
 
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
 
@@ -97,13 +98,15 @@ class Emitter:
             self.target.control_dependencies(list(control_inputs)),
             tf.device(operation.device or None),
         ):
-            return self.target.create_op(
+            copy = self.target.create_op(
                 operation.type,
                 inputs,
                 dtypes=[each.dtype for each in operation.outputs],
                 name=operation.name.rsplit("/", 1)[-1] if "/" in operation.name else operation.name,
                 attrs=attributes,
             )
+        copy_traceback(operation, copy)
+        return copy
 
     def create_shared(self, operation: Any, inputs: list[Any]) -> None:
         """Create a copy of `operation` on `inputs` that stands for it from now on."""

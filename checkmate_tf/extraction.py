@@ -16,8 +16,8 @@ from checkmate_tf.buffers import peak_of_run
 from checkmate_tf.contraction import group_operations
 from checkmate_tf.measure import default_device
 from checkmate_tf.operations import is_stateful
+from checkmate_tf.nested import inner_workspaces
 from checkmate_tf.program import Program, Tensor, resolve
-from checkmate_tf.signatures import signature
 from checkmate_tf.step_operations import CostModel, costs_of_step
 from profiles.operation import Operation
 from profiles.roofline import Roofline, device_ceilings
@@ -42,6 +42,7 @@ class Extraction:
         prologue: operations that run once, before everything.
         tiny: tensors that are kept from their first computation on.
         workspaces: per operation, bytes that it needs only while it runs.
+        unknown: operations whose memory can't be told; what was told of it is a guess.
     """
 
     graph: ComputationGraph
@@ -51,6 +52,7 @@ class Extraction:
     prologue: tuple[int, ...]
     tiny: frozenset[Tensor]
     workspaces: tuple[int, ...]
+    unknown: tuple[Any, ...]
 
     def computations(self, schedule: Schedule) -> Iterator[tuple[int, Sequence[int]]]:
         """(node, what is attached to it now) for every computation that `schedule` asks for."""
@@ -126,11 +128,10 @@ class _Builder:
         self, program: Program, costs: CostModel, workspace: Callable[[Operation], int]
     ) -> None:
         self.program = program
-        signatures = [signature(program.sized[op.name]) for op in program.operations]
         self.cost_unit = costs.unit
         self.costs = costs_of_step(program, costs)
         self.seconds = costs_of_step(program, _reference())
-        self.workspaces = [workspace(each) for each in signatures]
+        self.workspaces, self.unknown = inner_workspaces(program, workspace)
         self.users: dict[Tensor, set[int]] = {}
         for number, reads in enumerate(program.reads):
             for tensor in reads:
@@ -151,7 +152,8 @@ class _Builder:
             attached=tuple(map(tuple, attached)),
             prologue=tuple(prologue),
             tiny=tiny,
-            workspaces=tuple(self.workspaces),
+            workspaces=self.workspaces,
+            unknown=tuple({op.name: op for op in (*program.guessed, *self.unknown)}.values()),
         )
 
     def _outputs(self, members: Sequence[int]) -> list[Tensor]:

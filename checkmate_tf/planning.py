@@ -17,6 +17,7 @@ from checkmate_tf.extraction import Extraction, extract_program
 from checkmate_tf.forecast import forecast
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.measure import default_device, held_bytes, reserve
+from checkmate_tf.operations import describe
 from checkmate_tf.plan import Plan
 from checkmate_tf.plan_search import PlanSearch, Situation
 from checkmate_tf.program import Program, resolve
@@ -217,10 +218,17 @@ def _refuse_several_devices(program: Program) -> None:
 
 
 def _notes(extracted: Extraction) -> tuple[str, ...]:
-    guessed = extracted.program.guessed
-    if not guessed:
+    """What is said of operations whose memory can't be told, here and as a warning."""
+    unknown = extracted.unknown
+    if not unknown:
         return ()
-    return (f"sizes of {len(guessed)} operations depend on data and were guessed",)
+    count = "1 operation" if len(unknown) == 1 else f"{len(unknown)} operations"
+    note = (
+        f"the memory of {count} depends on data and can't be told, {describe(unknown[0])} for "
+        "one: the plan may need more than the budget"
+    )
+    warn_user(note)
+    return (note,)
 
 
 def _anything_to_gain(graph: ComputationGraph) -> bool:

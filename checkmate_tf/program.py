@@ -20,6 +20,7 @@ from checkmate_tf.inputs import captures
 from checkmate_tf.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful, under_views
 from checkmate_tf.sizes import sized_operations, tensor_bytes, topological, variable_bytes
 from checkmate_tf.sums import SumOrders
+from checkmate_tf.tensor_lists import list_bytes
 
 
 @dataclass(frozen=True)
@@ -92,15 +93,26 @@ class _Sizes:
     def __init__(self, sized: dict[str, Any]) -> None:
         self.sized = sized
         self.guessed: dict[str, Any] = {}
+        self._lists: dict[str, tuple[int | None, ...]] = {}
 
     def of(self, tensor: Any) -> int:
-        size = tensor_bytes(tensor.dtype, self.shape(tensor))
+        size = self._known(tensor)
         if size is not None:
             return size
         if tensor.op.type == "BroadcastGradientArgs":
             return 64  # two short lists of axes
         self.guessed[tensor.op.name] = tensor.op
         return max((tensor_bytes(t.dtype, self.shape(t)) or 0 for t in tensor.op.inputs), default=0)
+
+    def _known(self, tensor: Any) -> int | None:
+        if tensor.dtype != tf.variant:
+            return tensor_bytes(tensor.dtype, self.shape(tensor))
+        operation = self.sized[tensor.op.name]
+        if operation.name not in self._lists:
+            self._lists[operation.name] = list_bytes(
+                operation, lambda each: tensor_bytes(each.dtype, each.shape)
+            )
+        return self._lists[operation.name][tensor.value_index]
 
     def shape(self, tensor: Any) -> tf.TensorShape:
         return self.sized[tensor.op.name].outputs[tensor.value_index].shape

@@ -85,11 +85,12 @@ def as_function(extracted: Extraction, schedule: Schedule) -> Any:
     """A ConcreteFunction from the flat arguments of the traced step to its flat outputs."""
     placeholders = argument_placeholders(extracted.program.concrete)
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in placeholders]
-    function = tf.function(
-        lambda *arguments: replay(extracted, schedule, arguments),
-        input_signature=specs,
-        autograph=False,
-    )
+
+    # A name without "<lambda>": with it TensorFlow would not find the lines of an error.
+    def rematerialized(*arguments: Any) -> list[Any]:
+        return replay(extracted, schedule, arguments)
+
+    function = tf.function(rematerialized, input_signature=specs, autograph=False)
     # Called by itself the tf.function would be counted among those that are traced too often.
     return function.get_concrete_function()
 

@@ -1,0 +1,62 @@
+"""The functions that an operation runs: the bodies of loops, branches and calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
+
+LOOPS = frozenset(["While", "StatelessWhile"])
+
+_OPERANDS_FROM = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
+"""Where the operands begin that the functions are given; before them lies what chooses one."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A function that an operation runs, with the shapes of what it is given.
+
+    It looks like a ConcreteFunction without captures.
+
+    Attributes:
+        name: of the function.
+        graph: its operations.
+        inputs: a placeholder for each operand.
+        outputs: what it returns.
+    """
+
+    name: str
+    graph: Any
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    captured_inputs: tuple[Any, ...] = ()
+
+
+def operands(operation: Any) -> list[Any]:
+    """What `operation` gives to the functions that it runs."""
+    return list(operation.inputs)[_OPERANDS_FROM.get(operation.type, 0) :]
+
+
+def bodies(operation: Any) -> tuple[Body, ...]:
+    """The functions that `operation`, whose shapes are known, may run; none for most.
+
+    Of a loop it is the body alone: what the condition holds is a few numbers.
+    """
+    attributes = operation.node_def.attr
+    functions = [each.func for each in attributes.values() if each.HasField("func")]
+    functions += [function for each in attributes.values() for function in each.list.func]
+    if operation.type in LOOPS:
+        functions = [attributes["body"].func]
+    return tuple(_body(operation, function.name) for function in functions if function.name)
+
+
+def _body(operation: Any, name: str) -> Body:
+    function = operation.graph._get_function(name)
+    graph = getattr(function, "graph", None)
+    if graph is None or not all(each.shape.is_fully_defined() for each in graph.inputs):
+        definition = getattr(function, "cached_definition", None) or function.definition
+        shapes = [each.shape for each in operands(operation)]
+        with operation.graph.as_default():  # where the functions are that the body itself runs
+            graph = function_def_to_graph(definition, input_shapes=shapes)
+    return Body(name, graph, tuple(graph.inputs), tuple(graph.outputs))
