@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 from tensorflow.core.function.polymorphism import function_type as function_types
@@ -70,12 +70,15 @@ def as_function(extracted: Extraction, schedule: Schedule) -> Callable[..., Any]
     """A tf.function from the flat arguments of the traced step to its flat outputs."""
     placeholders = argument_placeholders(extracted.program.concrete)
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in placeholders]
-    function: Callable[..., Any] = tf.function(
+    function: Any = tf.function(
         lambda *arguments: replay(extracted, schedule, arguments),
         input_signature=specs,
         autograph=False,
     )
-    return function
+    # Traces are counted by code, which all plans share: five plans would look like one function
+    # that is traced again and again.
+    function._omit_frequent_tracing_warning = True
+    return cast(Callable[..., Any], function)
 
 
 def pack_outputs(concrete: Any, outputs: list[Any]) -> Any:
