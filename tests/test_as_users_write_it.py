@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from solvers import BudgetError, CheckmateError
+from solvers import BudgetError, CheckmateError, Schedule
 
 SIZE, BATCH = 64, 256
 
@@ -211,3 +211,14 @@ def test_a_loop_that_made_up_inputs_keep_running(monkeypatch):
     same(ours(*arguments), tf.function(step)(*arguments))
     if checkmate_tf.measure.held_bytes() is not None:  # else nothing is rehearsed
         assert any("a run on made-up inputs took over 0.5 s" in each for each in ours.plan.notes)
+
+
+def test_many_plans_are_no_retracing(caplog):
+    """TensorFlow counts traces by the code of a function, which all plans share."""
+    kernel = weights()
+    step = tf.function(lambda x: loss_and_gradient(x, kernel))
+    for batch in range(100, 106):
+        concrete = step.get_concrete_function(numbers(batch))
+        order = Schedule(range(len(checkmate_tf.extract(concrete))))
+        same(checkmate_tf.rewrite(concrete, order)(numbers(batch)), concrete(numbers(batch)))
+    assert not [each for each in caplog.messages if "as_function" in each]
