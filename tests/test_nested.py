@@ -137,3 +137,18 @@ def test_what_can_not_be_told_is_said():
     with pytest.warns(UserWarning, match=f"can't be told, '{operation.name}' .*more than the budg"):
         step(tf.ones(SPEC.shape))
     assert any(operation.name in note for note in step.plan.notes)
+
+
+def test_a_loop_over_batches_of_any_size_is_counted_or_said():
+    layer = keras.layers.LSTM(64, return_sequences=True)
+    layer.build((None, STEPS, 16))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return loss, tape.gradient(loss, layer.trainable_variables)
+
+    concrete = tf.function(step).get_concrete_function(tf.TensorSpec((None, STEPS, 16)))
+    extraction = extract_step(concrete, batch_size=4)
+    counted = lists_of_loops(extraction) >= STEPS * 6 * 4 * 64 * 4
+    assert counted or {op.type for op in extraction.unknown} & set(LOOPS)
