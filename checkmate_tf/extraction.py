@@ -15,8 +15,8 @@ from typing import Any
 from checkmate_tf.buffers import peak_of_run
 from checkmate_tf.contraction import group_operations
 from checkmate_tf.measure import default_device
-from checkmate_tf.operations import is_stateful
 from checkmate_tf.nested import inner_workspaces
+from checkmate_tf.operations import is_stateful
 from checkmate_tf.program import Program, Tensor, resolve
 from checkmate_tf.step_operations import CostModel, costs_of_step
 from profiles.operation import Operation

@@ -30,6 +30,9 @@ def inner_workspaces(
         sized = program.sized[operation.name]
         most = workspace(signature(sized))
         for body in bodies(sized):
+            if not all(each.shape.is_fully_defined() for each in body.inputs):
+                unknown[operation.name] = operation
+                continue
             inner = resolve(body)
             inside, not_told = inner_workspaces(inner, workspace)
             if inner.guessed or not_told:

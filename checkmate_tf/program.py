@@ -112,7 +112,8 @@ class _Sizes:
             self._lists[operation.name] = list_bytes(
                 operation, lambda each: tensor_bytes(each.dtype, each.shape)
             )
-        return self._lists[operation.name][tensor.value_index]
+        known: int | None = self._lists[operation.name][tensor.value_index]
+        return known
 
     def shape(self, tensor: Any) -> tf.TensorShape:
         return self.sized[tensor.op.name].outputs[tensor.value_index].shape

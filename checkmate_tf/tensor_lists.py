@@ -25,19 +25,6 @@ _ADD = {"TensorListPushBack": 1, "TensorListSetItem": 2}
 _MOST_ITERATIONS = 1
 """The input of a loop that says how often it runs at most; negative where nothing does."""
 
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "Add": np.add,
-    "AddV2": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "FloorDiv": np.floor_divide,
-    "FloorMod": np.mod,
-    "Minimum": np.minimum,
-    "Maximum": np.maximum,
-    "Max": lambda values, axes: np.max(values, axis=tuple(np.ravel(axes))),
-}
-"""By which AutoGraph and Keras count how often a loop runs."""
-
 Size = Callable[[Any], int | None]
 
 
@@ -69,14 +56,13 @@ def _added(operation: Any, size: Size) -> int | None:
 
 def _loop_bytes(loop: Any, size: Size) -> tuple[int | None, ...]:
     (body,) = bodies(loop)
-    iterations = _constant_number(loop.inputs[_MOST_ITERATIONS])
     added: list[int | None] = [0] * len(body.outputs)
     counted: set[tuple[str, int]] = set()
     # Two lists may share their elements. Those that the gradient reads are held the longest.
     for place in sorted(range(len(body.outputs)), key=lambda each: _is_overwritten(body, each)):
         if body.outputs[place].dtype == tf.variant:
             elements = _elements(body, place)
-            added[place] = _all_bytes(elements, counted, iterations, size)
+            added[place] = _all_bytes(elements, counted, _most_added(loop, body, place), size)
             counted.update(map(tensor_key, elements or ()))
     return tuple(added)
 
@@ -84,19 +70,19 @@ def _loop_bytes(loop: Any, size: Size) -> tuple[int | None, ...]:
 def _all_bytes(
     elements: list[Any] | None,
     counted: Collection[tuple[str, int]],
-    iterations: int | None,
+    most: int | None,
     size: Size,
 ) -> int | None:
-    """Bytes of what all iterations add, without what has been counted; None if unknown."""
+    """Bytes of what is added at most, without what has been counted; None if unknown."""
     if elements is None:
         return None
     total = 0
     for each in elements:
         if tensor_key(each) not in counted:
             bytes_of_one = size(each)
-            if bytes_of_one is None or iterations is None or iterations < 0:
+            if bytes_of_one is None or most is None:
                 return None
-            total += iterations * bytes_of_one
+            total += most * bytes_of_one
     return total
 
 
@@ -129,21 +115,24 @@ def _origin(body: Body, element: Any) -> Any | None:
         if tensor_key(given) == tensor_key(element):
             return None
         element = given
-    fixed = element.op.type in READS or _constant_of(element) is not None
+    fixed = element.op.type in READS or tf.get_static_value(element) is not None
     return None if fixed else element
 
 
-def _constant_number(tensor: Any) -> int | None:
-    """The same where the value is a single number."""
-    value = _constant_of(tensor)
-    return int(value) if value is not None and np.ndim(value) == 0 else None
+def _most_added(loop: Any, body: Body, place: int) -> int | None:
+    """How many elements a loop adds at most to the list at `place`; None if unknown."""
+    last = under_views(body.outputs[place]).op
+    given = under_views(loop.inputs[place]).op
+    may_grow = last.type != "TensorListSetItem" or last.get_attr("resize_if_index_out_of_bounds")
+    if given.type == "TensorListReserve" and not may_grow:
+        return _number(given.inputs[1])
+    return _number(loop.inputs[_MOST_ITERATIONS])
 
 
-def _constant_of(tensor: Any) -> Any | None:
-    """The value of a tensor made of constants alone, None if it is not known to be one."""
+def _number(tensor: Any) -> int | None:
+    """The number that a tensor made of constants holds; None if none is known or it is negative."""
     value = tf.get_static_value(tensor)
-    compute = _ARITHMETIC.get(tensor.op.type)
-    if value is not None or compute is None:
-        return value
-    inputs = [_constant_of(each) for each in tensor.op.inputs]
-    return None if any(each is None for each in inputs) else compute(*inputs)
+    if value is None and tensor.op.type == "Max":  # by which Keras counts the steps of a loop
+        numbers = tf.get_static_value(tensor.op.inputs[0])
+        value = None if numbers is None else np.max(numbers)
+    return int(value) if value is not None and np.ndim(value) == 0 and value >= 0 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -58,7 +59,6 @@ def test_what_a_loop_keeps_for_its_gradient_is_counted_once():
     """An iteration's exponential is the next one's y: in two lists, in one buffer."""
     extraction = extracted(gradient_of_loop)
     assert not extraction.unknown
-    # The first y is the input, but for an iteration's worth of bytes nobody tells them apart.
     assert lists_of_loops(extraction) == STEPS * BYTES
     x = tf.ones(SPEC.shape)
     function = tf.function(gradient_of_loop)
@@ -100,6 +100,24 @@ def test_what_a_call_or_a_branch_holds_inside_is_its_workspace(chosen):
     assert workspace_of(extraction, *calls) == pytest.approx(6 * BYTES, abs=64)
 
 
+def test_every_step_of_a_keras_lstm_is_counted():
+    """Six values of an iteration (gates, tanh of the state, the state) and its output are kept."""
+    keras.utils.set_random_seed(0)
+    layer = keras.layers.LSTM(64, return_sequences=True)
+    layer.build((4, STEPS, 16))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return loss, tape.gradient(loss, layer.trainable_variables)
+
+    extraction = extracted(step, tf.TensorSpec((4, STEPS, 16)))
+    assert not extraction.unknown
+    inputs, kept = 4 * 16 * 4, 7 * 4 * 64 * 4
+    number = 4  # of the iteration, where the output goes
+    assert lists_of_loops(extraction) == STEPS * (inputs + kept + number)
+
+
 def test_a_step_without_loops_and_calls_has_no_unknown_memory():
     assert not extracted(lambda x: tf.sin(tf.exp(x) @ x)).unknown
 
@@ -115,7 +133,22 @@ def unlimited(x):
 def test_what_can_not_be_told_is_said():
     """Nothing says how often this loop runs, so nobody knows what it keeps for its gradient."""
     (operation,) = (op for op in extracted(unlimited).unknown if op.type in LOOPS)
-    step = rematerialize(unlimited, budget=1.0, time_limit=1)
+    step = rematerialize(unlimited, budget="1 MiB", time_limit=1, rehearse=False)
     with pytest.warns(UserWarning, match=f"can't be told, '{operation.name}' .*more than the budg"):
         step(tf.ones(SPEC.shape))
     assert any(operation.name in note for note in step.plan.notes)
+
+
+def test_a_loop_over_batches_of_any_size_is_counted_or_said():
+    layer = keras.layers.LSTM(64, return_sequences=True)
+    layer.build((None, STEPS, 16))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return loss, tape.gradient(loss, layer.trainable_variables)
+
+    concrete = tf.function(step).get_concrete_function(tf.TensorSpec((None, STEPS, 16)))
+    extraction = extract_step(concrete, batch_size=4)
+    counted = lists_of_loops(extraction) >= STEPS * 6 * 4 * 64 * 4
+    assert counted or {op.type for op in extraction.unknown} & set(LOOPS)
