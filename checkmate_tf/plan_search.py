@@ -167,18 +167,22 @@ class PlanSearch:
             candidate = self._candidate(activations, _LEANER_TIME * self._time_limit, number)
             if candidate is not None:
                 yield candidate
-        leanest = self._candidate(None, _LEANEST_TIMES[-1] * self._time_limit)
+        # Rules look for no leanest one.
+        leanest = self._candidate(None, _LEANEST_TIMES[-1] * self._time_limit, solver="auto")
         if leanest is not None:
             yield leanest
 
-    def leanest(self) -> Plan:
+    def leanest(self, solver: str | None = None) -> Plan:
         """The plan of the least memory; its budget is what the allocator needs for it.
+
+        Args:
+            solver: instead of the one that was asked for, which may not look for the least.
 
         Raises:
             BudgetError: the device has too little memory for every such plan that was found.
         """
         for seed, share in enumerate(_LEANEST_TIMES):
-            candidate = self._candidate(None, share * self._time_limit, seed)
+            candidate = self._candidate(None, share * self._time_limit, seed, solver)
             assert candidate is not None
             unchanged = self._unchanged()
             if self._expected(unchanged) < self._expected(candidate):
@@ -201,7 +205,11 @@ class PlanSearch:
         return not candidate.exhausted and self._expected(candidate) <= self._situation.limit
 
     def _candidate(
-        self, activations: float | None, time_limit: float, seed: int = 0
+        self,
+        activations: float | None,
+        time_limit: float,
+        seed: int = 0,
+        solver: str | None = None,
     ) -> _Candidate | None:
         """A plan whose activations take so many bytes by the memory model, if one is found.
 
@@ -212,7 +220,7 @@ class PlanSearch:
             solution = solve(
                 graph,
                 "min" if activations is None else max(1, graph.fixed_bytes + int(activations)),
-                self._solver,
+                solver or self._solver,
                 time_limit,
                 order=self._order,
                 seed=seed,

@@ -173,7 +173,7 @@ def _planned(
         beyond_budget = True
         note = f"{error}; a larger signature was planned before, so the leanest plan found runs"
         warn_user(note)
-        plan = search.leanest()
+        plan = search.leanest(solver="auto")
         plan = replace(plan, budget=situation.budget, notes=(*plan.notes, note))
     function = rehearsal.function(plan.schedule) if rehearsal is not None else None
     return PlannedStep(plan, extracted, function, beyond_budget)

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.operations import SOURCES, is_stateful, under_views
+from checkmate_tf.operations import SOURCES, VIEWS, is_stateful, under_views
 
 _WIDTH = 8
 """Inputs that the kernel adds at a time; nine where one is left over."""
@@ -50,11 +50,13 @@ class SumOrders:
             outputs: what the function returns.
         """
         self._sized = sized
+        self._place: dict[str, int] = {}
         self._value: dict[str, int] = {}  # operations that compute the same have one value
         numbers: dict[Any, int] = {}
         for operation in operations:
             key = self._key(operation)
             self._value[operation.name] = numbers.setdefault(key, len(numbers))
+            self._place[operation.name] = len(self._place)
         self._returned = {self._buffer(each) for each in outputs}
 
     def order(self, operation: Any) -> list[int]:
@@ -67,14 +69,30 @@ class SumOrders:
     def _is_free(self, operation: Any, place: int) -> bool:
         """Whether nothing else holds the buffer of an input when the sum is made.
 
-        Readers that the sum does not wait for may or may not be done by then, even in the
-        function itself; they are taken to be.
+        Readers that neither wait for the sum nor are waited for may or may not be done by then,
+        even in the function itself; they are taken to be.
         """
-        if self._under(operation.inputs[place]).op.type in SOURCES:
+        root = self._under(operation.inputs[place])
+        if root.op.type in SOURCES:
             return False
-        buffer = self._buffer(operation.inputs[place])
+        buffer = self._buffer(root)
         same = [each for each in operation.inputs if self._buffer(each) == buffer]
-        return len(same) == 1 and buffer not in self._returned
+        if len(same) > 1 or buffer in self._returned:
+            return False
+        here = self._place[operation.name]
+        later = {each for each in self._readers(root) if self._place[each.name] > here}
+        return not later or later.isdisjoint(_followers(operation))
+
+    def _readers(self, tensor: Any) -> list[Any]:
+        """Operations that read the buffer of `tensor`, through views too."""
+        found = []
+        pending = list(tensor.consumers())
+        while pending:
+            operation = pending.pop()
+            found.append(operation)
+            if operation.type in VIEWS:
+                pending += [each for output in operation.outputs for each in output.consumers()]
+        return found
 
     def _buffer(self, tensor: Any) -> tuple[int, int]:
         root = self._under(tensor)
@@ -109,3 +127,15 @@ class SumOrders:
             for name, value in sorted(operation.node_def.attr.items())
         )
         return operation.type, tuple(inputs), tuple(before), attributes
+
+
+def _followers(operation: Any) -> set[Any]:
+    """Operations that need a result of `operation`."""
+    found: set[Any] = set()
+    pending = [operation]
+    while pending:
+        for output in pending.pop().outputs:
+            new = set(output.consumers()) - found
+            found |= new
+            pending += new
+    return found

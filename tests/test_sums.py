@@ -46,6 +46,8 @@ SCRIPT = """
         "all arguments": lambda g, x, c: add(g, x, c),
         "views": lambda g, x, c: (lambda p: add(tf.reshape(p, [-1]), tf.identity(p), tf.exp(c)))(
             mul(g, x)),
+        "read later": lambda g, x, c: (lambda p, q: add(p, q, tf.exp(c)) * p * tf.identity(q))(
+            mul(g, x), tf.sin(x)),
         "gradients": gradient_of_broadcast,
         **{f"{count} inputs": many(count) for count in (3, 8, 9, 10, 11, 16, 17, 26)},
     }
