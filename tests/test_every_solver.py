@@ -36,7 +36,8 @@ def test_named_graphs(name: str, title: str) -> None:
         if name == "milp_unpartitioned" and len(case.graph) > 10:
             pytest.skip("the unpartitioned form takes hours here")
         try:
-            solution = solve(case.graph, budget, name, ENOUGH if name in EXACT else 5)
+            limit = ENOUGH if name in EXACT and least is not None else 1
+            solution = solve(case.graph, budget, name, limit)
         except SolverError:
             if SOLVERS[name].valid_on == "any":
                 raise
