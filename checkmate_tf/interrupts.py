@@ -43,13 +43,15 @@ def noted_interrupts() -> Iterator[Interrupts]:
     """
     interrupts = Interrupts()
     before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
+    # A shell lets what it runs in the background ignore Ctrl-C; what comes all the same is meant.
+    as_always = before if callable(before) else signal.default_int_handler
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         interrupts.noted = True
-        before(number, frame)
+        as_always(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)
     try:

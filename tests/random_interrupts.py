@@ -65,6 +65,7 @@ def main(argv=None):
     parser.add_argument("--seed", type=int, default=0, help="of the moments (0)")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # not ignored, as in the background
     moments = random.Random(arguments.seed)
     model, data = small_cnn(dropout=0.2, side=32), random_batch(batch=32, side=32)
     keras.utils.set_random_seed(0)
