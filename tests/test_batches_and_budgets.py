@@ -123,6 +123,7 @@ def test_a_smaller_last_batch_of_a_data_set_with_known_shapes():
     pieces = [(x[:64], y[:64]), (x[64:], y[64:])]
     for piece in pieces:
         model.fit(tf.data.Dataset.from_tensors(piece), verbose=0)
+    assert model.train_step.plan is not None
     plain = dense_model()
     plain.compile("sgd", "mse", jit_compile=False)
     for piece in pieces:
