@@ -12,7 +12,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10,<3.14",
-    packages=find_packages(include=["solvers*", "profiles*", "checkmate_tf*", "experiments*"]),
+    packages=find_packages(include=["solvers*", "profiles*", "checkmate_tf*"]),
     package_data={"profiles": ["*.json"]},
     install_requires=[
         "numpy",
@@ -33,6 +33,7 @@ setup(
         "dev": [
             "pytest",
             "hypothesis",
+            "import-linter",
             "ruff",
             "mypy",
             "gurobipy>=11",
@@ -40,5 +41,5 @@ setup(
             "dask[distributed]",
         ],
     },
-    entry_points={"console_scripts": ["checkmate-tf=checkmate_tf.cli:main"]},
+    entry_points={"console_scripts": ["checkmate-tf=checkmate_tf.cli.main:main"]},
 )

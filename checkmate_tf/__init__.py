@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from checkmate_tf.decorator import rematerialize
-    from checkmate_tf.extraction import extract
-    from checkmate_tf.loading import load_profile
-    from checkmate_tf.measure import measure_peak
-    from checkmate_tf.plan import Plan
-    from checkmate_tf.rewriting import rewrite
+    from checkmate_tf.graph.cost_models import load_profile
+    from checkmate_tf.graph.extraction import extract
+    from checkmate_tf.memory.measure import measure_peak
+    from checkmate_tf.planning.plan import Plan
+    from checkmate_tf.rewriting.rewrite import rewrite
     from solvers import BudgetError, CheckmateError
 
 _HOMES = {
     "BudgetError": "solvers",
     "CheckmateError": "solvers",
-    "Plan": "checkmate_tf.plan",
-    "extract": "checkmate_tf.extraction",
-    "load_profile": "checkmate_tf.loading",
-    "measure_peak": "checkmate_tf.measure",
+    "Plan": "checkmate_tf.planning.plan",
+    "extract": "checkmate_tf.graph.extraction",
+    "load_profile": "checkmate_tf.graph.cost_models",
+    "measure_peak": "checkmate_tf.memory.measure",
     "rematerialize": "checkmate_tf.decorator",
-    "rewrite": "checkmate_tf.rewriting",
+    "rewrite": "checkmate_tf.rewriting.rewrite",
 }
 
 __all__ = [

@@ -2,6 +2,6 @@
 
 import sys
 
-from checkmate_tf.cli import main
+from checkmate_tf.cli.main import main
 
 sys.exit(main())

@@ -10,21 +10,21 @@ from typing import Any, cast, overload
 
 import tensorflow as tf
 
-from checkmate_tf.batch_guard import call_if_larger
-from checkmate_tf.keras_models import forget_functions, is_model, models_of
-from checkmate_tf.measure import held_bytes
-from checkmate_tf.plan import Plan
-from checkmate_tf.planning import PlannedStep, Planner
-from checkmate_tf.rehearsal import has_generators
-from checkmate_tf.request import Request, parse_request
-from checkmate_tf.rewriting import rewrite_extracted
-from checkmate_tf.sizes import has_unknown_sizes
-from checkmate_tf.tracing import Arguments, Traced, Tracer, batch_of, relaxed_batch
+from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.planning.monitor import WatchedStep
+from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.planner import PlannedStep, Planner
+from checkmate_tf.planning.request import Request, parse_request
+from checkmate_tf.planning.trial_run import has_generators
+from checkmate_tf.rewriting.batch_guard import call_if_larger
+from checkmate_tf.rewriting.rewrite import rewrite_extracted
+from checkmate_tf.trace.keras_models import forget_functions, is_model, models_of
+from checkmate_tf.trace.sizes import has_unknown_sizes
+from checkmate_tf.trace.tracer import Arguments, Traced, Tracer, batch_of, relaxed_batch
 from checkmate_tf.user_warnings import warn_user
-from checkmate_tf.watching import WatchedStep
 from profiles.profile import Profile
 from solvers import CheckmateError
-from solvers.solution import Order
+from solvers.problem import Order
 
 
 @overload

@@ -28,7 +28,7 @@ def curve(graph: ComputationGraph, told: Sequence[Progress], end: Solution) -> l
 
     Example:
         >>> from solvers import solve
-        >>> from solvers.layer_graphs import unit_chain
+        >>> from solvers.graph.layer_graphs import unit_chain
         >>> told: list[Progress] = []
         >>> answer = solve(unit_chain(8), 6, "milp", on_progress=told.append)
         >>> curve(unit_chain(8), told, answer)[-1].gap

@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from experiments.models import ALL_WORKLOADS, WORKLOADS
-from solvers.files import read_json, write_whole
+from checkmate_tf.workloads.models import ALL_WORKLOADS, WORKLOADS
+from solvers.graph.files import read_json, write_whole
 
 _STEPS = 12
 """Runs of each step, spread over the measurements."""
@@ -81,15 +81,15 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
     """Step time of one model as measured, and as each cost model predicts it."""
     import tensorflow as tf
 
-    from checkmate_tf.extraction import extract_program
-    from checkmate_tf.program import resolve
-    from checkmate_tf.rewriting import rewrite_extracted
-    from checkmate_tf.step_operations import step_operations
-    from experiments.data import batches_of
-    from experiments.models import compiled
+    from checkmate_tf.graph.extraction import extract_program
+    from checkmate_tf.graph.step_operations import step_operations
+    from checkmate_tf.rewriting.rewrite import rewrite_extracted
+    from checkmate_tf.trace.program import resolve
+    from checkmate_tf.workloads.data import batches_of
+    from checkmate_tf.workloads.models import compiled
+    from profiles.measure.surveys import survey
     from profiles.profiled import ProfiledCosts
     from profiles.roofline import Roofline, device_ceilings, floating_point_operations
-    from profiles.surveys import survey
     from solvers import Schedule
 
     workload = ALL_WORKLOADS[name]

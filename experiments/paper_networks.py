@@ -1,9 +1,9 @@
 """The seven networks of the paper as layer graphs, read off Keras models by its rules.
 
 A node per layer but the input, then the loss, then the backward nodes; costs are
-multiply–accumulates, memories fp32 outputs (see `solvers.layer_graphs`). Classifiers are at 224²,
-segmentation networks at 416×608, as in figure 6. FCN8, SegNet and U-Net follow the models of
-`image-segmentation-keras`, which the authors used; they may differ in a layer or two.
+multiply–accumulates, memories fp32 outputs (see `solvers.graph.layer_graphs`). Classifiers are
+at 224², segmentation networks at 416×608, as in figure 6. FCN8, SegNet and U-Net follow the
+models of `image-segmentation-keras`, which the authors used; they may differ in a layer or two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from solvers import ComputationGraph
-from solvers.layer_graphs import Layer, layer_graph, vgg16, vgg19
+from solvers.graph.layer_graphs import Layer, layer_graph, vgg16, vgg19
 
 _CLASSES = 51
 _SCENE = (416, 608, 3)

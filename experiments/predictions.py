@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from experiments.models import ALL_WORKLOADS
-from experiments.trial import run_trial
-from solvers.files import write_whole
+from checkmate_tf.workloads.models import ALL_WORKLOADS
+from checkmate_tf.workloads.trial import run_trial
+from solvers.graph.files import write_whole
 
 SHARES = (0.9, 0.75, 0.6, 0.5)
 STEPS, TURNS = 10, 6

@@ -27,9 +27,9 @@ from experiments.anytime import Point, curve, plot_curves
 from experiments.layered_graphs import SIZES, layered_graph
 from experiments.published import published_overhead
 from solvers import ComputationGraph, Progress, Solution, SolverError, solve
-from solvers.files import write_whole
-from solvers.layer_graphs import unit_chain
-from solvers.solution import Order
+from solvers.graph.files import write_whole
+from solvers.graph.layer_graphs import unit_chain
+from solvers.problem import Order
 
 _COLUMNS = {
     "graph": "graph", "nodes": "n", "order": "order", "budget": "%", "solver": "solver",

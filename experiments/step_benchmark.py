@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from experiments.models import WORKLOADS
-from experiments.trial import run_trial
-from solvers.files import write_whole
+from checkmate_tf.workloads.models import WORKLOADS
+from checkmate_tf.workloads.trial import run_trial
+from solvers.graph.files import write_whole
 
 COMPARED_STEPS = 3
 

@@ -14,14 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.models import WORKLOADS, compiled, gpt
+from checkmate_tf.workloads.models import WORKLOADS, compiled, gpt
 from solvers import ComputationGraph
 
 GPT_BATCH, GPT_LENGTH, GPT_WORDS = 4, 256, 8000
 
 
 def workload_step(name: str) -> ComputationGraph:
-    """The train step of one of `experiments.models.WORKLOADS`."""
+    """The train step of one of `checkmate_tf.workloads.models.WORKLOADS`."""
     import tensorflow as tf
 
     workload = WORKLOADS[name]

@@ -13,6 +13,11 @@ from tensorflow.python.util import _pywrap_util_port
 from solvers.errors import CheckmateError
 
 
+def default_device() -> str:
+    """The device that TensorFlow computes on: "GPU:0" where there is one, else "CPU:0"."""
+    return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
+
+
 def check_device(device: str) -> None:
     """See whether TensorFlow has the device "CPU:0", "GPU:0", …; it would take another one.
 

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from profiles.profile import Profile
-from profiles.profile_io import read_profile, save_profile
+from profiles.profile_files import read_profile, save_profile
 from solvers.errors import CheckmateError
 
 SHIPPED = Path(__file__).parent

@@ -1,6 +1,6 @@
 """Graphs, schedules, the simulator and every solver. Works without TensorFlow."""
 
-from solvers.budget import Budget, format_bytes, parse_budget
+from solvers.api import SOLVERS, find_solver, solve
 from solvers.errors import (
     AnswerError,
     BudgetError,
@@ -9,11 +9,9 @@ from solvers.errors import (
     ScheduleError,
     SolverError,
 )
-from solvers.graph import ComputationGraph, Node
-from solvers.registry import SOLVERS, find_solver, solve
-from solvers.schedule import Schedule
-from solvers.simulate import Simulation, simulate
-from solvers.solution import Problem, Progress, Solution, Status
+from solvers.graph import ComputationGraph, Node, Schedule, Simulation, simulate
+from solvers.graph.budget import Budget, format_bytes, parse_budget
+from solvers.problem import Problem, Progress, Solution, Status
 
 __all__ = [
     "SOLVERS",

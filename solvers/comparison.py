@@ -14,12 +14,12 @@ from typing import Any
 
 import joblib
 
-from solvers.budget import parse_budget
+from solvers.api import SOLVERS, find_solver, solve
 from solvers.errors import AnswerError, SolverError
-from solvers.files import write_whole
-from solvers.graph import ComputationGraph
-from solvers.registry import SOLVERS, find_solver, solve
-from solvers.solution import Order, Solution, Status
+from solvers.graph import ComputationGraph, input_order_peak
+from solvers.graph.budget import parse_budget
+from solvers.graph.files import write_whole
+from solvers.problem import Order, Solution, Status
 
 _PACKAGES = ("checkmate_tf", "numpy", "scipy", "cvxpy", "highspy", "gurobipy", "numba")
 _RULES = ("heuristic", "dynamic program")
@@ -99,7 +99,7 @@ def cases(
         SolverError, BudgetError: a name or a budget means nothing.
 
     Example:
-        >>> from solvers.layer_graphs import unit_chain
+        >>> from solvers.graph.layer_graphs import unit_chain
         >>> [case.solver for case in cases([unit_chain(2)], ["90%"], ["milp", "moments"])]
         ['milp', 'moments']
     """
@@ -119,7 +119,7 @@ def cases(
 def run_case(case: Case) -> Row:
     """Run one case; a solver that refuses the graph is a row that says why."""
     graph = case.graph
-    peak = graph.input_order_peak
+    peak = input_order_peak(graph)
     budget_bytes = parse_budget(case.budget).in_bytes(graph.fixed_bytes, peak)
     row = Row(
         graph=graph.name,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from solvers.bounds import least_need
-from solvers.budget import format_bytes
 from solvers.errors import AnswerError, ScheduleError
-from solvers.graph import ComputationGraph
-from solvers.schedule import Schedule
-from solvers.sequence import first_order
-from solvers.simulate import Simulation, simulate
-from solvers.solution import PROVED, Problem, Solution, Status
+from solvers.graph import ComputationGraph, Schedule, Simulation, simulate
+from solvers.graph.bounds import least_need
+from solvers.graph.budget import format_bytes
+from solvers.graph.order import first_order
+from solvers.problem import PROVED, Problem, Solution, Status
 
 _NOISE = 1e-6
 """Relative difference of sums of costs that is rounding."""

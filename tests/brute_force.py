@@ -5,8 +5,11 @@ from __future__ import annotations
 import heapq
 import random
 
-from solvers import ComputationGraph, Node
-from solvers.bounds import least_need
+import pytest
+
+from solvers import ComputationGraph, Node, Solution, Status
+from solvers.graph import input_order_peak
+from solvers.graph.bounds import least_need
 
 State = tuple[frozenset[int], frozenset[int]]
 """(computed at least once, held now)"""
@@ -95,6 +98,21 @@ def random_graph(seed: int, most_nodes: int = 8) -> ComputationGraph:
 def budgets(graph: ComputationGraph) -> list[int]:
     """Budgets from hopeless to generous: just under the greatest need of a node, and above it."""
     least = graph.fixed_bytes + least_need(graph)
-    peak = graph.input_order_peak
+    peak = input_order_peak(graph)
     sizes = {least - 1, *range(least, min(peak, least + 4)), peak - 1, peak}
     return sorted(each for each in sizes if each > 0)
+
+
+def check_against_truth(solution: Solution, truth: float | None) -> None:
+    """Assert what every answer must satisfy, and what a proof must."""
+    if solution.status is Status.INFEASIBLE:
+        assert truth is None
+    if truth is None:
+        assert solution.schedule is None
+        return
+    if solution.bound is not None:
+        assert solution.bound <= truth * (1 + 1e-6) + 1e-9
+    if solution.cost is not None:
+        assert solution.cost >= truth - 1e-9
+    if solution.status is Status.OPTIMAL:
+        assert solution.cost == pytest.approx(truth, rel=1e-4)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from solvers import ComputationGraph, Node
-from solvers.layer_graphs import Layer, layer_graph, unit_chain
+from solvers.graph.layer_graphs import Layer, layer_graph, unit_chain
 
 _SHARED = Path(__file__).parents[2] / "shared" / "graphs"
 

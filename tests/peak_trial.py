@@ -19,9 +19,9 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
-from checkmate_tf.measure import held_bytes, reserve, run_measured
-from experiments.models import gpt
-from experiments.trial import turn_off_fusions
+from checkmate_tf.memory.measure import held_bytes, reserve, run_measured
+from checkmate_tf.workloads.models import gpt
+from checkmate_tf.workloads.trial import turn_off_fusions
 from tests.steps import restore, snapshot
 
 STEPS = 3

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from checkmate_tf.extraction import extract_step
+from checkmate_tf.graph.extraction import extract_step
 
 SPEC = tf.TensorSpec((64, 64))
 """What the steps of `extraction_of` are called with."""

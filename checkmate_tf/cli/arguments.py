@@ -1,0 +1,51 @@
+"""Arguments that several commands share, and what is refused before any work is done."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from solvers.errors import CheckmateError
+
+
+def whole_number(text: str) -> int:
+    """A positive whole number."""
+    number = int(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def positive_number(text: str) -> float:
+    """A positive number that is finite."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+# argparse says "invalid whole number value: 'many'".
+whole_number.__name__ = "whole number"
+positive_number.__name__ = "number"
+
+
+def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
+    """What both `solve` and `compare` pass on to the solvers."""
+    parser.add_argument("--time-limit", type=positive_number, default=60.0, metavar="S")
+    parser.add_argument("--order", choices=("fixed", "free"), default="fixed")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--backend", default="", metavar="NAME", help="of the MILP: cvxpy, cvxpy:SCIPY, gurobi, …"
+    )
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a file that could not be written, before hours are spent on what goes into it.
+
+    Raises:
+        CheckmateError: its folder does not exist, or it is a folder itself.
+    """
+    if not path.parent.is_dir():
+        raise CheckmateError(f"{path}: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise CheckmateError(f"{path}: is a folder; a file name is expected")

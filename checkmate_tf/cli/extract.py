@@ -1,0 +1,38 @@
+"""`checkmate-tf extract`: save the computation graph of a train step."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from checkmate_tf.cli.arguments import check_folder, whole_number
+from checkmate_tf.cli.exit_status import SOLVED
+from checkmate_tf.cli.target import load_concrete
+from checkmate_tf.progress import measuring_progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A step, and what its graph is made of."""
+    parser.add_argument("function", metavar="MODULE:FUNCTION")
+    parser.add_argument("--batch-size", type=whole_number, metavar="N")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--costs", default="roofline", metavar="roofline|flops|profile")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Save the computation graph of MODULE:FUNCTION, with costs by a named model."""
+    from checkmate_tf.graph.cost_models import step_costs
+    from checkmate_tf.graph.extraction import extract_program
+    from checkmate_tf.trace.program import resolve
+
+    check_folder(arguments.output)
+    program = resolve(load_concrete(arguments.function), arguments.batch_size)
+    with measuring_progress() as progress:
+        step = step_costs(arguments.costs, program, progress)
+    graph = extract_program(program, step.model).graph
+    graph.save(arguments.output)
+    print(f"{arguments.output}: {len(graph)} nodes, {len(graph.edges)} edges")
+    for note in step.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return SOLVED

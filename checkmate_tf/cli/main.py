@@ -1,0 +1,86 @@
+"""The command `checkmate-tf`: one subcommand a file, and one exit status for every outcome.
+
+0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time. `solve`, `compare`,
+`solvers` and `profiles`, and `profile` of a saved graph, work without TensorFlow; the other
+commands import it when they run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import types
+from collections.abc import Sequence
+from typing import NoReturn
+
+from checkmate_tf.cli.exit_status import BAD_INPUT, NO_ANSWER
+from solvers.errors import CheckmateError
+
+# Each is a module of this folder with `add_arguments(parser)` and `run(arguments) -> int`.
+_COMMANDS = {
+    "solve": "find a schedule of a saved graph",
+    "compare": "run solvers side by side on saved graphs",
+    "solvers": "list the solvers",
+    "demo": "rematerialize a small network and measure it",
+    "extract": "save the graph of a training step",
+    "profile": "what the operations of a step cost",
+    "profiles": "list, merge or clear stored profiles",
+}
+
+_TENSORFLOW = ("tensorflow", "keras")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status.
+
+    Example:
+        >>> main(["solve", "nowhere.json", "--budget", "80%"])
+        2
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+        status: int = _command(arguments.command).run(arguments)
+        return status
+    except SystemExit as stop:  # argparse ends this way, also after --help
+        return stop.code if isinstance(stop.code, int) else BAD_INPUT
+    except CheckmateError as error:
+        return _complain(str(error))
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _TENSORFLOW:
+            raise
+        return _complain(
+            f"this command needs TensorFlow: pip install 'checkmate_tf[cpu]', or [gpu] ({error})"
+        )
+    except KeyboardInterrupt:
+        print("checkmate-tf: stopped before there was an answer", file=sys.stderr)
+        return NO_ANSWER
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="checkmate-tf",
+        description="Train within a memory budget: recompute values instead of keeping them.",
+        epilog="Exit status: 0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in _COMMANDS.items():
+        _command(name).add_arguments(commands.add_parser(name, help=summary))
+    return parser
+
+
+def _command(name: str) -> types.ModuleType:
+    return importlib.import_module(f"checkmate_tf.cli.{name}")
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints take one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: error: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(BAD_INPUT)
+
+
+def _complain(message: str) -> int:
+    print(f"checkmate-tf: error: {' '.join(message.split())}", file=sys.stderr)
+    return BAD_INPUT

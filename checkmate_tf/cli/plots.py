@@ -1,0 +1,145 @@
+"""Pictures: overhead against budget, what operations cost, and memory over a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator, ScalarFormatter
+
+from checkmate_tf.graph.operation_costs import OperationCost
+from solvers.comparison import Row
+
+_MARKERS = "osv^D<>Pp*Xhd"
+_MEBIBYTE = 2**20
+_COLOURS = ("tab:gray", "tab:blue", "tab:green", "tab:purple")
+
+
+def plot_comparison(rows: Sequence[Row], path: str | Path) -> None:
+    """Overhead against budget, a panel for each graph and a line for each solver.
+
+    Args:
+        path: its suffix says the format: .png, .pdf, .svg.
+    """
+    graphs = list(dict.fromkeys(row.graph for row in rows))
+    figure = Figure(figsize=(8, 4 * len(graphs)), layout="constrained")
+    panels = figure.subplots(len(graphs), 1, squeeze=False)[:, 0]
+    for graph, axes in zip(graphs, panels, strict=True):
+        _draw(axes, graph, [row for row in rows if row.graph == graph])
+    figure.savefig(path)
+
+
+def _draw(axes: Axes, graph: str, rows: Sequence[Row]) -> None:
+    solvers = dict.fromkeys(row.solver for row in rows)
+    for solver, marker in zip(solvers, cycle(_MARKERS), strict=False):
+        points = sorted(
+            (100 * row.budget_share, row.overhead)
+            for row in rows
+            if row.solver == solver and row.overhead is not None
+        )
+        if points:
+            axes.plot(*zip(*points, strict=True), marker=marker, label=solver)
+    bounds: dict[float, float] = {}
+    for row in rows:
+        # Bounds for one order of the nodes do not hold for another.
+        if row.bound_overhead is not None and row.bound_order == rows[0].order:
+            share = 100 * row.budget_share
+            bounds[share] = max(bounds.get(share, 0.0), row.bound_overhead)
+    if bounds:
+        shares = sorted(bounds)
+        lowest = [bounds[share] for share in shares]
+        axes.fill_between(shares, 0, lowest, color="0.85", label="below the lower bound", zorder=0)
+        axes.plot(shares, lowest, color="0.5", linestyle="--", marker="_")
+    # Overheads of a thousandth and of a hundred times both matter.
+    axes.set_yscale("symlog", linthresh=1)
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.set_ylim(bottom=0)
+    axes.set_title(graph)
+    axes.set_xlabel("budget, % of the peak of one pass")
+    axes.set_ylabel("overhead, % of one pass")
+    axes.grid(alpha=0.3)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def plot_operations(
+    rows: Sequence[OperationCost], path: str | Path, title: str, unit: str = "s", shown: int = 20
+) -> None:
+    """Bars of cost and memory of the costliest operations, one below the other.
+
+    Args:
+        rows: the costliest first.
+        path: its suffix says the format: .png, .pdf, .svg.
+        title: what was measured, and on which device.
+        unit: of the costs.
+        shown: how many operations at most.
+    """
+    top = rows[:shown]
+    total = sum(row.total for row in rows) or 1.0
+    places = range(len(top))
+    figure = Figure(figsize=(11, 1.6 + 0.32 * len(top)), layout="constrained")
+    figure.suptitle(title)
+    costs, memories = figure.subplots(1, 2, sharey=True)
+    bars = costs.barh(places, [row.total for row in top], color="tab:blue")
+    costs.bar_label(bars, [f"{100 * row.total / total:.1f} %" for row in top], padding=2, size=8)
+    costs.margins(x=0.15)
+    costs.xaxis.set_major_formatter(EngFormatter(unit=unit))
+    costs.set_xlabel("cost of all runs, and its share of the step's")
+    costs.set_yticks(places, [_label(row) for row in top], size=8)
+    costs.invert_yaxis()
+    outputs = [row.memory for row in top]
+    memories.barh(places, outputs, color="tab:orange", label="outputs")
+    workspaces = [row.workspace or 0 for row in top]
+    memories.barh(places, workspaces, left=outputs, color="tab:red", label="workspace")
+    memories.xaxis.set_major_formatter(EngFormatter(unit="B"))
+    memories.set_xlabel("memory of one run")
+    memories.legend(fontsize="small")
+    for axes in (costs, memories):
+        axes.grid(axis="x", alpha=0.3)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    figure.savefig(path)
+
+
+def _label(row: OperationCost) -> str:
+    runs = f"{row.runs} × " if row.runs > 1 else ""
+    name = row.name if len(row.name) <= 40 else f"…{row.name[-39:]}"
+    return f"{runs}{name} {row.output}".rstrip()
+
+
+def draw_timelines(
+    path: str | Path,
+    timelines: Mapping[str, Sequence[int]],
+    measured: Mapping[str, int],
+    budget: int,
+    title: str,
+) -> None:
+    """Draw predicted memory during a step, one curve a schedule.
+
+    Args:
+        path: its suffix says the format: .png, .pdf, .svg.
+        timelines: per schedule, bytes held during each of its steps.
+        measured: per step that was run, the peak in bytes that its allocator reported; in the
+            order of `timelines`.
+        budget: bytes that were asked for.
+        title: above the picture.
+    """
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for (name, timeline), colour in zip(timelines.items(), _COLOURS, strict=False):
+        # Schedules differ in length: each runs from the start of the step to its end.
+        share = [100 * place / max(1, len(timeline) - 1) for place in range(len(timeline))]
+        held = [size / _MEBIBYTE for size in timeline]
+        axes.fill_between(share, held, alpha=0.15, color=colour, step="mid")
+        axes.step(share, held, where="mid", color=colour, label=f"{name} (predicted)")
+    for (name, peak), colour in zip(measured.items(), _COLOURS, strict=False):
+        size = peak / _MEBIBYTE
+        axes.axhline(size, color=colour, linestyle=":", label=f"{name}: measured peak {size:.0f}")
+    size = budget / _MEBIBYTE
+    axes.axhline(size, color="tab:red", linewidth=2, label=f"budget {size:.0f}")
+    axes.set(title=title, xlabel="place in the step, %", ylabel="memory held, MiB", xlim=(0, 100))
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.savefig(path, dpi=120)

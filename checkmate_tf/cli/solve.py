@@ -1,0 +1,149 @@
+"""`checkmate-tf solve`: one solver on one graph, a short table, and the plan as a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from checkmate_tf.cli.arguments import add_solver_arguments, check_folder
+from checkmate_tf.cli.exit_status import INFEASIBLE, NO_ANSWER, SOLVED
+from checkmate_tf.progress import solver_progress
+from solvers import (
+    ComputationGraph,
+    Solution,
+    Status,
+    format_bytes,
+    parse_budget,
+    solve,
+)
+from solvers.api import find_solver
+from solvers.comparison import overhead, status_text
+from solvers.graph import input_order_peak
+from solvers.graph.files import write_whole
+
+_EXIT_STATUS = {
+    Status.OPTIMAL: SOLVED,
+    Status.FEASIBLE: SOLVED,
+    Status.INFEASIBLE: INFEASIBLE,
+    Status.TIMEOUT: NO_ANSWER,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A graph, a budget, and how to solve."""
+    parser.add_argument("graph", type=Path, metavar="GRAPH", help="a JSON file")
+    parser.add_argument("--budget", required=True, metavar="80%%|2GiB|BYTES|min")
+    parser.add_argument("--solver", default="auto", metavar="NAME")
+    parser.add_argument("--output", type=Path, metavar="PLAN.json")
+    parser.add_argument(
+        "--fallback",
+        action="store_true",
+        help="go on with HiGHS where the backend's licence does not do",
+    )
+    add_solver_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Solve, print, write; the exit status."""
+    graph = ComputationGraph.load(arguments.graph)
+    budget = parse_budget(arguments.budget)
+    find_solver(arguments.solver)
+    if arguments.output is not None:
+        check_folder(arguments.output)
+    options: dict[str, Any] = {"backend": arguments.backend} if arguments.backend else {}
+    options |= {"fallback": True} if arguments.fallback else {}
+    with solver_progress(graph, arguments.time_limit) as show:
+        solution = solve(
+            graph,
+            budget,
+            arguments.solver,
+            arguments.time_limit,
+            order=arguments.order,
+            seed=arguments.seed,
+            on_progress=show,
+            **options,
+        )
+    if budget.least:
+        assert solution.least_budget is not None
+        size = solution.least_budget
+    else:
+        size = budget.in_bytes(graph.fixed_bytes, input_order_peak(graph))
+    Console(width=80).print(_table(graph, solution, size))
+    if solution.schedule is not None and arguments.output is not None:
+        write_whole(arguments.output, json.dumps(plan(graph, solution, size)) + "\n")
+    if status_text(solution) == "bound":
+        return SOLVED
+    if solution.schedule is None:
+        print(f"checkmate-tf: {_what_is_missing(solution)}", file=sys.stderr)
+    return _EXIT_STATUS[solution.status]
+
+
+def plan(graph: ComputationGraph, solution: Solution, budget: int) -> dict[str, object]:
+    """plan.json: the schedule as the file's own node ids, in execution order."""
+    assert solution.schedule is not None
+    ids = [number if node.id is None else node.id for number, node in enumerate(graph.nodes)]
+    return {
+        "graph": graph.name,
+        "solver": solution.solver,
+        "status": str(solution.status),
+        "budget": budget,
+        "peak": solution.peak,
+        "cost": solution.cost,
+        "bound": solution.bound,
+        **({"among": solution.among} if solution.among else {}),
+        "seconds": solution.seconds,
+        "schedule": [ids[step] for step in solution.schedule.steps],
+    }
+
+
+def _table(graph: ComputationGraph, solution: Solution, budget: int) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("graph", f"{graph.name} ({len(graph)} nodes, {len(graph.edges)} edges)")
+    table.add_row("solver", solution.solver)
+    table.add_row("status", status_text(solution))
+    table.add_row("budget", f"{format_bytes(budget)} ({budget} B)")
+    table.add_row("one pass", f"peak {format_bytes(input_order_peak(graph))}")
+    if solution.peak is not None:
+        table.add_row("peak", f"{format_bytes(solution.peak)} ({solution.peak} B)")
+        table.add_row("overhead", _overhead(graph, solution.cost))
+    if solution.provable_budget is not None:
+        least = solution.provable_budget
+        table.add_row("least memory", f"{format_bytes(least)} ({least} B) or more, proved")
+    if solution.bound is not None:
+        order = "" if solution.bound_order == "free" else " (for this order of the nodes)"
+        table.add_row("bound", f"{_overhead(graph, solution.bound)}{order}")
+    if solution.among:
+        table.add_row("", f"among {solution.among}")
+    table.add_row("seconds", f"{solution.seconds:.2f}")
+    if solution.note:
+        table.add_row("note", solution.note)
+    return table
+
+
+def _overhead(graph: ComputationGraph, cost: float | None) -> str:
+    percent = overhead(graph, cost)
+    if percent is None:
+        return "–"
+    unit = f" {graph.cost_unit}" if graph.cost_unit else ""
+    return f"{percent:.3f} % (cost {cost:.10g}{unit})"
+
+
+def _what_is_missing(solution: Solution) -> str:
+    what = (
+        "no schedule is under this budget"
+        if solution.status is Status.INFEASIBLE
+        else "no schedule under this budget was found"
+    )
+    proved = ""
+    if solution.provable_budget is not None:
+        proved = f", less than {format_bytes(solution.provable_budget)} never is"
+    if solution.least_budget is None:
+        return f"{what}; no budget is known that would do{proved}"
+    least = solution.least_budget
+    return f"{what}; {least} bytes ({format_bytes(least)}) are known to be enough{proved}"

@@ -1,0 +1,40 @@
+"""MODULE:FUNCTION, as commands name a train step of the user's."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+from solvers.errors import CheckmateError
+
+
+def load_concrete(target: str) -> Any:
+    """The ConcreteFunction behind MODULE:FUNCTION.
+
+    FUNCTION is a ConcreteFunction, a tf.function with an input_signature, or a function without
+    arguments that returns one of these.
+
+    Raises:
+        CheckmateError: it is none of these, or isn't there.
+    """
+    module_name, _, name = target.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ModuleNotFoundError, AttributeError, ValueError) as error:
+        raise CheckmateError(f"{target}: {error}; MODULE:FUNCTION is expected") from error
+    is_traced = hasattr(found, "get_concrete_function") or hasattr(found, "graph")
+    if callable(found) and not is_traced:
+        found = found()
+    if getattr(found, "input_signature", None) is not None:
+        found = found.get_concrete_function()
+    if not hasattr(found, "structured_outputs"):
+        raise CheckmateError(
+            f"{target} is not a ConcreteFunction; give one, a tf.function with an "
+            "input_signature, or a function without arguments that returns one of these"
+        )
+    return found

@@ -1,0 +1,204 @@
+"""Which operations form one node: fused pairs, and chains that are never worth cutting.
+
+An operation joins its only reader where keeping its output could never beat keeping the
+reader's: the reader writes into the same buffer, or leaves nothing behind. What remains has a
+few hundred nodes where the step has thousands of operations.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from checkmate_tf.trace.buffers import leanest_order, peak_of_run
+from checkmate_tf.trace.operations import FUSED_PAIRS, FUSED_SIBLINGS, is_stateful
+from checkmate_tf.trace.program import Program, Tensor
+
+_NOTHING_BESIDE = 16
+"""A tensor so many times smaller than another plays no part in a decision about that one."""
+
+_MOST_JOINED = 40
+"""Operations in one node; more would only make planning slow."""
+
+
+@dataclass
+class _Group:
+    """Operations that run together, while groups are being formed."""
+
+    members: list[int]
+    reads: set[Tensor] = field(default_factory=set)
+
+
+class _Groups:
+    """A partition of the operations that only ever gets coarser, and never cyclic."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        count = len(program.operations)
+        self.of = list(range(count))
+        self.groups = {i: _Group([i], set(program.reads[i])) for i in range(count)}
+        self.successors: list[set[int]] = [set() for _ in range(count)]
+        self.readers: dict[Tensor, list[int]] = defaultdict(list)
+        for number in range(count):
+            for tensor in program.reads[number]:
+                self.readers[tensor].append(number)
+                self.successors[tensor.producer].add(number)
+            for other in program.order[number]:
+                self.successors[other].add(number)
+
+    def members(self, group: int) -> list[int]:
+        return self.groups[group].members
+
+    def successor_groups(self, group: int) -> set[int]:
+        found = {self.of[s] for m in self.members(group) for s in self.successors[m]}
+        return found - {group}
+
+    def reader_groups(self, group: int) -> set[int]:
+        """Groups that read what this one makes."""
+        return {self.of[r] for t in self.outputs(group) for r in self.readers[t]} - {group}
+
+    def leads_to(self, starts: set[int], end: int) -> bool:
+        """Whether a path leads from one of the groups `starts` to the group `end`."""
+        pending, seen = list(starts), set(starts)
+        while pending:
+            group = pending.pop()
+            if group == end:
+                return True
+            new = self.successor_groups(group) - seen
+            seen |= new
+            pending.extend(new)
+        return False
+
+    def can_merge(self, first: int, second: int) -> bool:
+        """Whether `first` running as part of `second` leaves no cycle."""
+        return not self.leads_to(self.successor_groups(first) - {second}, second)
+
+    def outputs(self, group: int) -> list[Tensor]:
+        """Tensors made in the group and read outside it."""
+        return [
+            tensor
+            for member in self.members(group)
+            for tensor in self.program.produced[member]
+            if tensor in self.program.outputs
+            or any(self.of[reader] != group for reader in self.readers[tensor])
+        ]
+
+    def merge(self, first: int, second: int) -> None:
+        """Let `first` run as part of `second`."""
+        target, source = self.groups[second], self.groups.pop(first)
+        for member in source.members:
+            self.of[member] = second
+        target.members = sorted(source.members + target.members)
+        target.reads = {t for t in target.reads | source.reads if self.of[t.producer] != second}
+
+
+def group_operations(program: Program) -> list[list[int]]:
+    """Partition the operations of `program`; each part in order, the parts in an order that works.
+
+    The order follows creation, except that a part runs as soon as its first operation would:
+    a variable's update as soon as its gradient exists.
+    """
+    groups = _Groups(program)
+    _join_fused(groups)
+    for group in sorted(groups.groups, key=lambda g: -groups.members(g)[-1]):
+        while group in groups.groups and (reader := _worth_joining(groups, group)) is not None:
+            groups.merge(group, reader)
+    return [
+        leanest_order(program, members, groups.outputs(groups.of[members[0]]))
+        for members in _in_order(groups)
+    ]
+
+
+def _join_fused(groups: _Groups) -> None:
+    """oneDNN fuses these pairs whatever control edges say, so they stay together."""
+    program = groups.program
+    for number, operation in enumerate(program.operations):
+        for tensor in program.reads[number]:
+            pair = (program.operations[tensor.producer].type, operation.type)
+            first, second = groups.of[tensor.producer], groups.of[number]
+            if pair in FUSED_PAIRS and groups.reader_groups(first) == {second}:
+                _merge_if_possible(groups, first, second)
+        sibling = FUSED_SIBLINGS.get(operation.type)
+        for tensor in program.reads[number] if sibling else ():
+            for other in groups.readers[tensor]:
+                if program.operations[other].type == sibling:
+                    _merge_if_possible(groups, groups.of[other], groups.of[number])
+
+
+def _merge_if_possible(groups: _Groups, first: int, second: int) -> None:
+    if first != second and groups.can_merge(first, second) and groups.can_merge(second, first):
+        groups.merge(first, second)
+
+
+def _worth_joining(groups: _Groups, group: int) -> int | None:
+    """The group that `group` should run as part of, or None."""
+    program = groups.program
+    readers = groups.reader_groups(group)
+    outputs = groups.outputs(group)
+    if len(readers) != 1 or any(t in program.outputs for t in outputs):
+        return None
+    (reader,) = readers
+    size = sum(tensor.bytes for tensor in outputs)
+    left_behind = sum(tensor.bytes for tensor in groups.outputs(reader))
+    if left_behind > size or (_stateful(groups, group) and not _stateful(groups, reader)):
+        return None
+    own = {t for t in groups.groups[group].reads if t.bytes * _NOTHING_BESIDE > size}
+    others = {
+        t
+        for t in groups.groups[reader].reads
+        if groups.of[t.producer] != group and t.bytes * _NOTHING_BESIDE > size
+    }
+    nested = own <= others or others <= own
+    latest = all(tensor.producer < groups.members(group)[-1] for tensor in others)
+    if not (nested or latest) or not groups.can_merge(group, reader):
+        return None
+    return reader if _no_higher(groups, group, reader, own, others, size) else None
+
+
+def _no_higher(
+    groups: _Groups, group: int, reader: int, own: set[Tensor], others: set[Tensor], size: int
+) -> bool:
+    """Whether the two hold no more memory as one than one after the other."""
+
+    def peak(*parts: int) -> int:
+        members = sorted(m for part in parts for m in groups.members(part))
+        if len(members) > _MOST_JOINED:
+            return sum(t.bytes for m in members for t in groups.program.produced[m])
+        kept = groups.outputs(parts[-1])
+        return peak_of_run(
+            groups.program, leanest_order(groups.program, members, kept), kept, lambda number: 0
+        )
+
+    def total(tensors: set[Tensor]) -> int:
+        return sum(tensor.bytes for tensor in tensors)
+
+    together = total(own | others) + peak(group, reader)
+    first = total(own | others) + peak(group)
+    second = total(others) + size + peak(reader)
+    return together <= max(first, second) + size // _NOTHING_BESIDE
+
+
+def _stateful(groups: _Groups, group: int) -> bool:
+    return any(is_stateful(groups.program.operations[m]) for m in groups.members(group))
+
+
+def _in_order(groups: _Groups) -> list[list[int]]:
+    """The groups in a topological order, each as early as its first member allows."""
+    missing = dict.fromkeys(groups.groups, 0)
+    successors = {group: groups.successor_groups(group) for group in groups.groups}
+    for others in successors.values():
+        for other in others:
+            missing[other] += 1
+    ready = [(groups.members(group)[0], group) for group, count in missing.items() if not count]
+    heapq.heapify(ready)
+    ordered = []
+    while ready:
+        _, group = heapq.heappop(ready)
+        ordered.append(groups.members(group))
+        for other in successors[group]:
+            missing[other] -= 1
+            if not missing[other]:
+                heapq.heappush(ready, (groups.members(other)[0], other))
+    assert len(ordered) == len(groups.groups), "groups form a cycle"
+    return ordered

@@ -1,0 +1,125 @@
+"""The cost models that a user can name: "roofline", "flops" and "profile"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.graph.step_operations import CostModel, step_operations
+from checkmate_tf.trace.program import Program
+from profiles import store
+from profiles.devices import default_device, device_name
+from profiles.measure.surveys import survey
+from profiles.operation import Operation
+from profiles.profile import Profile
+from profiles.profiled import ProfiledCosts
+from profiles.roofline import FloatingPointOperations, Roofline, device_ceilings
+from solvers import CheckmateError
+
+COST_MODELS = ("roofline", "flops", "profile")
+
+
+@dataclass(frozen=True)
+class StepCosts:
+    """What the operations of one step cost.
+
+    Attributes:
+        model: the cost of every operation, and its unit.
+        notes: what the user should know about them.
+    """
+
+    model: CostModel
+    notes: tuple[str, ...] = ()
+
+
+def check_cost_model(costs: Any) -> None:
+    """See whether `costs` is a profile or the name of a cost model.
+
+    Raises:
+        CheckmateError: it is neither.
+    """
+    if not isinstance(costs, Profile) and costs not in COST_MODELS:
+        raise CheckmateError(
+            f"no cost model {costs!r}; there are: {', '.join(COST_MODELS)}, and what "
+            "checkmate_tf.load_profile returns"
+        )
+
+
+def step_costs(
+    costs: str | Profile,
+    program: Program,
+    progress: Callable[[Iterable[Operation]], Iterable[Operation]] = iter,
+) -> StepCosts:
+    """Costs of the operations of `program`.
+
+    Args:
+        costs: the name of a cost model, or a profile, which is taken as it is; "profile" measures
+            on the device that TensorFlow computes on what is not known of it yet.
+        program: the resolved step.
+        progress: sees the operations that are measured pass by, one at a time.
+
+    Raises:
+        CheckmateError: there is no such cost model.
+    """
+    check_cost_model(costs)
+    if costs == "flops":
+        return StepCosts(FloatingPointOperations())
+    device = default_device()
+    ceilings = device_ceilings(device.split(":")[0])
+    if costs == "roofline":
+        return StepCosts(Roofline(ceilings))
+    operations = [each.operation for each in step_operations(program)]
+    if isinstance(costs, str):
+        costs = survey(operations, device, progress)
+    model = ProfiledCosts(costs, ceilings)
+    return StepCosts(model, notes_on(model, operations, device))
+
+
+def load_profile(path: str | Path, other_device: bool = False) -> Profile:
+    """A profile for `rematerialize(…, costs=profile)`, which then measures nothing itself.
+
+    Args:
+        path: of a file that `checkmate-tf profiles merge` wrote.
+        other_device: take it also if it is of another device than this machine's.
+
+    Raises:
+        CheckmateError: it is no profile, or of another device and that was not asked for.
+
+    Example:
+        >>> load_profile("v100.json")
+        Traceback (most recent call last):
+        solvers.errors.CheckmateError: v100.json: cannot be read: No such file or directory
+    """
+    return store.load_profile(path, device_name(default_device()), other_device)
+
+
+def notes_on(model: ProfiledCosts, operations: Sequence[Operation], device: str) -> tuple[str, ...]:
+    """What a user must know about costs that were not measured, or not here."""
+    return (*_origin(model.profile, device), *_estimates(model, operations))
+
+
+def _origin(profile: Profile, device: str) -> tuple[str, ...]:
+    here = device_name(device)
+    if (profile.device, profile.tensorflow) == (here, tf.__version__):
+        return ()
+    return (
+        f"costs were measured on {profile.device} under TensorFlow {profile.tensorflow}; this is "
+        f"{here} under {tf.__version__}",
+    )
+
+
+def _estimates(model: ProfiledCosts, operations: Sequence[Operation]) -> tuple[str, ...]:
+    missing = model.missing(operations)
+    if not missing:
+        return ()
+    estimated = sum(model.cost(each) for each in operations if each not in model.profile.entries)
+    share = estimated / sum(map(model.cost, operations))
+    return (
+        f"{missing} of {len(operations)} operations are not in the profile of "
+        f"{model.profile.device}: {100 * share:.1f} % of the time is estimated by a roofline "
+        "calibrated with the others",
+    )

@@ -1,0 +1,138 @@
+"""One execution of a schedule, buffer by buffer: what is allocated, taken over and freed when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.trace.buffers import donor
+from checkmate_tf.trace.operations import COPIES_ITS_INPUTS, OVERWRITES
+from checkmate_tf.trace.program import Program, Tensor
+from solvers import Schedule
+
+
+@dataclass(frozen=True)
+class Run:
+    """One operation runs once.
+
+    Attributes:
+        allocated: (buffer, bytes) of its outputs that take new memory.
+        copied: bytes of the copies of its inputs that it makes before it allocates its outputs.
+        workspace: bytes that it needs afterwards, only while it runs.
+        assigned: (variable, buffer) if the variable takes over the buffer, and frees its own.
+        freed: buffers that nobody reads afterwards.
+    """
+
+    allocated: tuple[tuple[int, int], ...]
+    copied: tuple[int, ...]
+    workspace: int
+    assigned: tuple[str, int] | None
+    freed: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """All operations that run, in order, and the buffers that are left to the caller."""
+
+    runs: tuple[Run, ...]
+    returned: tuple[int, ...]
+
+
+def operations_in_order(extraction: Extraction, schedule: Schedule) -> list[int]:
+    """Numbers of the operations that `schedule` runs, repeats included."""
+    numbers = list(extraction.prologue)
+    for node, attached in extraction.computations(schedule):
+        numbers += [*extraction.nodes[node], *attached]
+    return numbers
+
+
+def execution(extraction: Extraction, schedule: Schedule) -> Execution:
+    """Execute `schedule` on paper, one operation after the other."""
+    return _Executor(extraction, operations_in_order(extraction, schedule)).run()
+
+
+class _Executor:
+    """Computations of one tensor are told apart by their number, an instance."""
+
+    def __init__(self, extraction: Extraction, numbers: Sequence[int]) -> None:
+        self.program: Program = extraction.program
+        self.workspaces = extraction.workspaces
+        self.numbers = numbers
+        self.tensor: list[Tensor] = []  # of an instance
+        self.reads: list[list[int]] = []  # instances, per run
+        self.made: list[list[int]] = []
+        newest = self._number_instances(extraction.tiny)
+        self.returned = {newest[tensor] for tensor in self.program.outputs}
+        self.dying = self._last_uses()
+
+    def _number_instances(self, tiny: frozenset[Tensor]) -> dict[Tensor, int]:
+        newest: dict[Tensor, int] = {}
+        for number in self.numbers:
+            self.reads.append([newest[tensor] for tensor in self.program.reads[number]])
+            self.made.append([])
+            for tensor in self.program.produced[number]:
+                self.made[-1].append(len(self.tensor))
+                if tensor not in tiny or tensor not in newest:
+                    newest[tensor] = len(self.tensor)
+                self.tensor.append(tensor)
+        return newest
+
+    def _last_uses(self) -> dict[int, list[int]]:
+        last: dict[int, int] = {}
+        for place, (reads, made) in enumerate(zip(self.reads, self.made, strict=True)):
+            last.update(dict.fromkeys((*made, *reads), place))
+        dying: dict[int, list[int]] = defaultdict(list)
+        for instance, place in last.items():
+            if instance not in self.returned:
+                dying[place].append(instance)
+        return dying
+
+    def run(self) -> Execution:
+        buffer_of: dict[int, int] = {}
+        runs = []
+        for place, number in enumerate(self.numbers):
+            dying = {self.tensor[i]: i for i in self.dying[place]}
+            made = self.made[place]
+            released = [tensor for tensor, i in dying.items() if i in buffer_of]
+            taken_over = donor(self.program, number, released)
+            allocated: list[tuple[int, int]] = []
+            if taken_over is not None:
+                buffer_of[made[0]] = buffer_of.pop(dying.pop(taken_over))
+            else:
+                buffer_of.update((i, i) for i in made)
+                allocated = [(i, self.tensor[i].bytes) for i in made]
+            assigned = self._assigned(number, place, dying)
+            if assigned is not None:
+                variable, instance = assigned
+                dying.pop(self.tensor[instance])
+                assigned = variable, buffer_of.pop(instance)
+            freed = tuple(buffer_of.pop(i) for i in dying.values())
+            copied, workspace = self._workspace(number)
+            runs.append(Run(tuple(allocated), copied, workspace, assigned, freed))
+        return Execution(tuple(runs), tuple(buffer_of[i] for i in self.returned))
+
+    def _workspace(self, number: int) -> tuple[tuple[int, ...], int]:
+        """Bytes of the copies of inputs that it makes first, and those that it needs later."""
+        left = self.workspaces[number]
+        if self.program.operations[number].type not in COPIES_ITS_INPUTS:
+            return (), left
+        copied = []
+        for tensor in self.program.reads[number]:
+            if tensor.bytes <= left:
+                copied.append(tensor.bytes)
+                left -= tensor.bytes
+        return tuple(copied), left
+
+    def _assigned(
+        self, number: int, place: int, dying: dict[Tensor, int]
+    ) -> tuple[str, int] | None:
+        """The variable and the instance that it takes over, if this is such a write."""
+        operation = self.program.operations[number]
+        if operation.type not in OVERWRITES or not self.reads[place]:
+            return None
+        value = max(self.reads[place], key=lambda i: self.tensor[i].bytes)
+        if dying.get(self.tensor[value]) != value:
+            return None
+        return str(operation.inputs[0].name), value

@@ -1,0 +1,112 @@
+"""What the device's allocator will hold while a schedule runs, step after step.
+
+The memory model of the solvers counts live bytes; an allocator holds more, and never the same in
+two steps. Its rules are known, so a few dozen steps are simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import mean, median, stdev
+
+from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.memory.allocator import BestFitAllocator
+from checkmate_tf.memory.execution import Execution, execution
+from checkmate_tf.trace.inputs import captures
+from checkmate_tf.trace.sizes import variable_bytes
+from solvers import Schedule
+
+_STEPS = 32
+
+_DEVIATIONS = 3.0
+"""Standard deviations above the mean that a step's peak rarely exceeds."""
+
+_HIGHEST_OF_TEN = 1.54
+"""The same for the highest of ten normally distributed ones, on average."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Bytes held at most in each of a few dozen steps, in order."""
+
+    peaks: tuple[int, ...]
+
+    @property
+    def typical(self) -> int:
+        """The median of the steps' peaks."""
+        return int(median(self.peaks))
+
+    @property
+    def highest_of_ten(self) -> int:
+        """The highest peak to expect in ten steps."""
+        return int(mean(self.peaks) + _HIGHEST_OF_TEN * stdev(self.peaks))
+
+    @property
+    def worst(self) -> int:
+        """As much as a step rarely exceeds."""
+        return max(*self.peaks, int(mean(self.peaks) + _DEVIATIONS * stdev(self.peaks)))
+
+
+def forecast(extraction: Extraction, schedule: Schedule, held: int = 0) -> Forecast:
+    """Simulate the allocator for a few dozen steps.
+
+    Args:
+        extraction: of the step.
+        schedule: of its graph.
+        held: bytes that the device holds before the step; what is more than the step's own
+            variables and inputs stays beside it all the time.
+    """
+    simulation = _Simulation(extraction)
+    beside = max(0, held - simulation.allocator.held)
+    peaks = simulation.steps(execution(extraction, schedule), _STEPS)
+    return Forecast(tuple(peak + beside for peak in peaks))
+
+
+class _Simulation:
+    """An allocator with a step's variables in it."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        self.allocator = BestFitAllocator()
+        captured = captures(extraction.program.concrete)
+        self.handle = {inner.name: id(handle) for inner, handle in captured}
+        sizes = {id(handle): variable_bytes(inner) for inner, handle in captured}
+        self.address = {
+            handle: self.allocator.allocate(size) for handle, size in sizes.items() if size
+        }
+        rest = extraction.program.fixed_bytes - sum(sizes.values())
+        self.allocator.allocate(max(1, rest))
+
+    def steps(self, execution: Execution, count: int) -> Iterator[int]:
+        """The peaks of `count` steps, one after the other."""
+        returned: list[int] = []
+        for _ in range(count):
+            self.allocator.reset_peak()
+            results = self._step(execution)
+            for address in returned:  # the caller drops the results of the step before
+                self.allocator.release(address)
+            returned = results
+            yield self.allocator.peak
+
+    def _step(self, execution: Execution) -> list[int]:
+        allocator = self.allocator
+        address: dict[int, int] = {}
+        for run in execution.runs:
+            copies = [allocator.allocate(size) for size in run.copied]
+            for buffer, size in run.allocated:
+                address[buffer] = allocator.allocate(size)
+            if run.workspace:
+                allocator.release(allocator.allocate(run.workspace))
+            for copy in copies:
+                allocator.release(copy)
+            if run.assigned is not None:
+                variable, buffer = run.assigned
+                handle = self.handle.get(variable)
+                if handle in self.address:
+                    allocator.release(self.address[handle])
+                    self.address[handle] = address.pop(buffer)
+                else:
+                    allocator.release(address.pop(buffer))
+            for buffer in run.freed:
+                allocator.release(address.pop(buffer))
+        return [address[buffer] for buffer in execution.returned]

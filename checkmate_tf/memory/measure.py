@@ -1,0 +1,65 @@
+"""What a device's allocator really held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import tensorflow as tf
+
+from profiles.devices import default_device
+from solvers.errors import CheckmateError
+
+
+def held_bytes(device: str | None = None) -> int | None:
+    """Bytes that the allocator of `device` holds now; None where it keeps no count."""
+    try:
+        return int(tf.config.experimental.get_memory_info(device or default_device())["current"])
+    except ValueError:
+        return None
+
+
+def reserve(size: int) -> None:
+    """Let the CPU's allocator take `size` bytes as one piece, before it takes many small ones.
+
+    Left alone it takes ever larger regions, and no buffer spans the border between two. Memory
+    that nobody writes to costs nothing. A GPU's allocator takes all that there is anyway.
+    """
+    if default_device().startswith("CPU"):
+        with suppress(tf.errors.ResourceExhaustedError):
+            tf.raw_ops.Empty(shape=[size >> 20, 1 << 20], dtype=tf.uint8)
+
+
+def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = None) -> int:
+    """Bytes that `device` held at most while `function(*args)` ran, what was there included.
+
+    Args:
+        function: anything that runs TensorFlow operations, a train step for instance.
+        args: its arguments.
+        device: "CPU:0", "GPU:0", …; by default the one that TensorFlow computes on.
+
+    Raises:
+        CheckmateError: the device's allocator keeps no count.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> measure_peak(lambda: tf.ones((1024, 1024))) >= 4 * 1024 * 1024
+        True
+    """
+    device = device or default_device()
+    if held_bytes(device) is None:
+        raise CheckmateError(
+            f"the allocator of {device} keeps no count of its memory. With TF_ENABLE_ONEDNN_OPTS=0 "
+            "set TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow is imported"
+        )
+    return run_measured(function, *args, device=device)[1]
+
+
+def run_measured(function: Callable[..., Any], *args: Any, device: str) -> tuple[Any, int]:
+    """What `function(*args)` returns, and the bytes that `device`, which counts, held at most."""
+    tf.config.experimental.reset_memory_stats(device)
+    result = function(*args)
+    # A GPU computes behind Python's back; its peak counts when it is done.
+    tf.test.experimental.sync_devices()
+    return result, int(tf.config.experimental.get_memory_info(device)["peak"])

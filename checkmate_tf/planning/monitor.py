@@ -1,0 +1,83 @@
+"""The first steps of training, looked at: a plan that takes more than its budget is made again."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.memory.measure import held_bytes, run_measured
+from checkmate_tf.user_warnings import warn_user
+from profiles.devices import default_device
+from solvers import BudgetError, format_bytes
+
+_WATCHED = 10
+"""Steps in a row that have to stay within the budget."""
+
+_ATTEMPTS = 2
+"""Plans that are made anew; what still takes more then has other reasons than the plan."""
+
+Step = Callable[..., Any]
+
+
+class WatchedStep:
+    """Runs a step, looks at the allocator a few times, and asks for a leaner plan if it has to.
+
+    A step that is called while a function is being traced, as `fit` does, can't be looked at.
+    """
+
+    def __init__(self, step: Step, budget: int, leaner: Callable[[int], Step]) -> None:
+        """`leaner` makes a step that takes so many bytes less, or raises a BudgetError."""
+        self._step = step
+        self._budget = budget
+        self._leaner = leaner
+        self._left = _WATCHED
+        self._attempts = _ATTEMPTS
+        self._margin = 0
+        self._held = held_bytes() or 0
+        self._looking = threading.Lock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the step."""
+        # One thread looks at a time; what another one holds meanwhile can't be told apart.
+        if (
+            not self._left
+            or not tf.executing_eagerly()
+            or not self._looking.acquire(blocking=False)
+        ):
+            return self._step(*args, **kwargs)
+        try:
+            self._left -= 1
+            held = held_bytes() or 0
+            step = functools.partial(self._step, *args, **kwargs)
+            result, peak = run_measured(step, device=default_device())
+            if peak > self._budget:
+                self._plan_again(peak, held)
+        finally:
+            self._looking.release()
+        return result
+
+    def _plan_again(self, peak: int, held: int) -> None:
+        # What the program holds beside the step is counted when a plan is made.
+        self._margin += max(0, peak - self._budget - max(0, held - self._held))
+        self._held = held
+        what = (
+            f"a step held {format_bytes(peak)}, more than the budget of "
+            f"{format_bytes(self._budget)}"
+        )
+        if not self._attempts:
+            warn_user(f"{what}, also by this plan; it is kept")
+            self._left = 0
+            return
+        self._attempts -= 1
+        self._left = _WATCHED
+        try:
+            self._step = self._leaner(self._margin)
+        except BudgetError as error:
+            warn_user(f"{what}, and there is no leaner plan: {error}")
+            self._left = 0
+        else:
+            warn_user(f"{what}; planned again")

@@ -1,0 +1,74 @@
+"""What the user asks `rematerialize` for, understood when it is asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, get_args
+
+from checkmate_tf.graph.cost_models import check_cost_model
+from profiles.profile import Profile
+from solvers import Budget, BudgetError, CheckmateError, find_solver, parse_budget
+from solvers.problem import Order
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; see `checkmate_tf.rematerialize`."""
+
+    budget: Budget
+    solver: str
+    batch_size: int | None
+    costs: str | Profile
+    time_limit: float
+    order: Order
+    rehearse: bool
+
+
+def parse_request(
+    budget: Any,
+    solver: Any,
+    batch_size: Any,
+    costs: Any,
+    time_limit: Any,
+    order: Any,
+    rehearse: Any,
+) -> Request:
+    """Understand the arguments of `rematerialize`.
+
+    Raises:
+        BudgetError: the budget is not a size, or a share of more than everything.
+        SolverError: no such solver.
+        CheckmateError: another argument is not what it should be.
+    """
+    parsed = parse_budget(budget)
+    if parsed.share is not None and parsed.share > 1:
+        raise BudgetError(
+            f"budget {budget!r} is more than the unchanged step needs; give a share up to '100%', "
+            "or a size like '4GiB'"
+        )
+    if not isinstance(solver, str):
+        raise CheckmateError(
+            f"solver is {solver!r}; give one name, as `checkmate-tf solvers` lists them"
+        )
+    is_count = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
+    if batch_size is not None and not (is_count and batch_size > 0):
+        raise CheckmateError(f"batch_size is {batch_size!r}; give the largest batch that occurs")
+    is_number = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
+    if not (is_number and 0 < time_limit < math.inf):
+        raise CheckmateError(f"time_limit is {time_limit!r}; give a positive number of seconds")
+    if order not in get_args(Order):
+        raise CheckmateError(f"order is {order!r}; give 'free' or 'fixed'")
+    if not isinstance(rehearse, bool):
+        raise CheckmateError(f"rehearse is {rehearse!r}; give True or False")
+    check_cost_model(costs)
+    return Request(
+        budget=parsed,
+        solver=find_solver(solver).name,
+        batch_size=None if batch_size is None else int(batch_size),
+        costs=costs,
+        time_limit=float(time_limit),
+        order=order,
+        rehearse=rehearse,
+    )

@@ -1,0 +1,100 @@
+"""Copies of the variables of a traced step, and a way to run the step on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import handle_data_util
+
+from checkmate_tf.trace.inputs import argument_placeholders, captures
+from checkmate_tf.trace.side_effects import written_captures
+from checkmate_tf.trace.sizes import tensor_bytes
+
+
+def can_copy(concrete: Any) -> bool:
+    """Whether what the step may write are plain variables, and all its variables have values."""
+    captured = captures(concrete)
+    if any(not hasattr(each, "numpy") or each.dtype == tf.variant for _, each in captured):
+        return False  # of a graph that is being built; or a variant, in which handles may hide
+    if any(each.dtype in (tf.resource, tf.variant) for each in argument_placeholders(concrete)):
+        return False
+    variables = [pair for pair in captured if _content(pair[0]) is not None]
+    if any(_content(placeholder) is None for placeholder, _ in written_captures(concrete)):
+        return False
+    return all(tf.raw_ops.VarIsInitializedOp(resource=handle) for _, handle in variables)
+
+
+def copy_written(concrete: Any) -> dict[str, tf.Variable]:
+    """A copy of every variable that the step may write, by `resource_name` of the variable.
+
+    A copy has the variable's bits, type and static shape, and lies on its device in a buffer of
+    its own.
+    """
+    copies: dict[str, tf.Variable] = {}
+    for placeholder, handle in written_captures(concrete):
+        if resource_name(handle) not in copies:
+            copies[resource_name(handle)] = _copy(handle, _content(placeholder))
+    return copies
+
+
+def copied_bytes(copies: dict[str, tf.Variable]) -> int:
+    """Bytes of the copies' values.
+
+    What the allocator wasted on them does not count: it wastes as much on the variables, once
+    training has moved them about.
+    """
+    return sum(tensor_bytes(each.dtype, each.value().shape) or 0 for each in copies.values())
+
+
+def run_on_copies(
+    concrete: Any, arguments: Sequence[Any], copies: dict[str, tf.Variable]
+) -> list[Any]:
+    """Call `concrete`, a function of flat arguments, with `copies` in place of its variables.
+
+    It is the function itself that runs, with the kernels that it has: TensorFlow gives a
+    function its captured tensors at every call, as further arguments. `_call_flat` is where it
+    does so; it is the same in TensorFlow 2.16 to 2.21. Nothing public takes other ones without
+    changing the function, which an interrupt could then leave changed.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> variable = tf.Variable(1.0)
+        >>> step = tf.function(lambda x: variable.assign_add(x))
+        >>> concrete = step.get_concrete_function(tf.TensorSpec(()))
+        >>> copies = copy_written(concrete)
+        >>> outputs = run_on_copies(concrete, [tf.constant(2.0)], copies)
+        >>> [float(each) for each in copies.values()], float(variable)
+        ([3.0], 1.0)
+    """
+    captured = [
+        copies[resource_name(each)].handle
+        if each.dtype == tf.resource and resource_name(each) in copies
+        else each
+        for each in concrete.captured_inputs
+    ]
+    outputs: list[Any] = concrete._call_flat(list(arguments), captured)
+    return outputs
+
+
+def resource_name(handle: Any) -> str:
+    """What tells a resource from all others; two handles of one resource have one name."""
+    return repr(handle)
+
+
+def _content(placeholder: Any) -> Any | None:
+    """Type and static shape of the variable behind a handle; None if it is not a plain one."""
+    data = handle_data_util.get_resource_handle_data(placeholder)
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        return None
+    return data.shape_and_type[0]
+
+
+def _copy(handle: Any, content: Any) -> tf.Variable:
+    with tf.device(handle.device):
+        # Else the copy would share the variable's buffer until one of them is written.
+        value = tf.raw_ops.DeepCopy(
+            x=tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.as_dtype(content.dtype))
+        )
+        return tf.Variable(value, trainable=False, shape=tf.TensorShape(content.shape))

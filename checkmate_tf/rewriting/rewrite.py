@@ -1,0 +1,103 @@
+"""From a ConcreteFunction and a schedule to a callable that runs it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.function.polymorphism import function_type as function_types
+from tensorflow.python.eager import record
+from tensorflow.python.eager.polymorphic_function import function_type_utils
+
+from checkmate_tf.graph.extraction import Extraction, extract_step
+from checkmate_tf.rewriting.replay import replay
+from checkmate_tf.trace.inputs import argument_placeholders
+from solvers import Schedule, simulate
+
+
+def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) -> Callable[..., Any]:
+    """A callable that computes what `concrete` computes, in the order of `schedule`.
+
+    It takes the arguments of `concrete`. Called while a function is being traced, it becomes
+    part of that function; else, and under a tf.GradientTape, it runs as a tf.function of its own.
+
+    Args:
+        concrete: the function that the schedule was made for.
+        schedule: node numbers of `extract(concrete, batch_size)`.
+        batch_size: as given to `extract`.
+
+    Raises:
+        ScheduleError: the schedule does not fit the function.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> from checkmate_tf import extract
+        >>> from solvers import Schedule
+        >>> step = tf.function(lambda x: tf.reduce_sum(tf.nn.softmax(x @ x)))
+        >>> concrete = step.get_concrete_function(tf.TensorSpec((64, 64)))
+        >>> again = rewrite(concrete, Schedule(range(len(extract(concrete)))))
+        >>> float(again(tf.eye(64))) == float(concrete(tf.eye(64)))
+        True
+    """
+    return rewrite_extracted(extract_step(concrete, batch_size), schedule)
+
+
+def rewrite_extracted(
+    extracted: Extraction, schedule: Schedule, function: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """As `rewrite`, for a function whose graph has been extracted already.
+
+    `function` is what `as_function` made of them, if it has been called before.
+    """
+    simulate(extracted.graph, schedule)
+    concrete = extracted.program.concrete
+
+    @functools.cache
+    def alone() -> Callable[..., Any]:
+        return function or as_function(extracted, schedule)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        flat = _flat_arguments(concrete, args, kwargs)
+        # A tape sees calls of functions, but not the operations that a replay creates.
+        becomes_part = tf.inside_function() and not record.could_possibly_record()
+        outputs = replay(extracted, schedule, flat) if becomes_part else alone()(*flat)
+        return pack_outputs(concrete, outputs)
+
+    return call
+
+
+def _flat_arguments(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The tensors among the arguments of `concrete`, which may also be given by themselves."""
+    kind: function_types.FunctionType = concrete.function_type
+    try:
+        bound = function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
+    except TypeError:
+        if kwargs or len(args) != len(argument_placeholders(concrete)):
+            raise
+        return [tf.convert_to_tensor(each) for each in args]
+    flat: list[Any] = kind.unpack_inputs(bound)
+    return flat
+
+
+def as_function(extracted: Extraction, schedule: Schedule) -> Any:
+    """A ConcreteFunction from the flat arguments of the traced step to its flat outputs."""
+    placeholders = argument_placeholders(extracted.program.concrete)
+    specs = [tf.TensorSpec(each.shape, each.dtype) for each in placeholders]
+
+    # A name without "<lambda>": with it TensorFlow would not find the lines of an error.
+    def rematerialized(*arguments: Any) -> list[Any]:
+        return replay(extracted, schedule, arguments)
+
+    function = tf.function(rematerialized, input_signature=specs, autograph=False)
+    # Called by itself the tf.function would be counted among those that are traced too often.
+    return function.get_concrete_function()
+
+
+def pack_outputs(concrete: Any, outputs: list[Any]) -> Any:
+    """The flat outputs in the structure that the traced function returned."""
+    flat = tf.nest.flatten(concrete.structured_outputs, expand_composites=True)
+    values = iter(outputs)
+    filled = [next(values) if isinstance(each, tf.Tensor) else each for each in flat]
+    return tf.nest.pack_sequence_as(concrete.structured_outputs, filled, expand_composites=True)

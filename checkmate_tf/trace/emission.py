@@ -1,0 +1,140 @@
+"""Create copies of a traced function's operations in another graph.
+
+A ConcreteFunction's graph can't be edited: its FunctionDef is already built, so an edit would
+never run. Its operations are therefore created again, from their types and attributes, on
+tensors of the graph that is being built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.ops import handle_data_util
+
+from checkmate_tf.trace.depth_first import tensor_key
+from checkmate_tf.trace.sums import groups
+from checkmate_tf.trace.tracebacks import copy_traceback
+
+_NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
+
+
+class Emitter:
+    """Copies operations of `source` into `target`, which must be the default graph.
+
+    Attributes:
+        source: the graph of the traced function.
+        target: the graph that is being built.
+    """
+
+    def __init__(self, source: Any, target: Any) -> None:
+        self.source = source
+        self.target = target
+        self._shared: dict[tuple[str, int], Any] = {}
+        self._import_functions()
+
+    def _import_functions(self) -> None:
+        # The bodies of While, If and calls are named by attributes and looked up in the graph.
+        for function in self.source._functions.values():
+            if not self.target._is_function(function.name):
+                self.target._add_function_recursive(function)
+
+    def provide(self, tensor: Any, value: Any) -> None:
+        """Let `value` stand for `tensor` of the source graph from now on."""
+        self._shared[tensor_key(tensor)] = value
+
+    def provided(self, tensor: Any) -> Any:
+        """What stands for `tensor`, or None."""
+        return self._shared.get(tensor_key(tensor))
+
+    def create(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()) -> Any:
+        """Create a copy of `operation` on `inputs`; it runs after `control_inputs`."""
+        return self._create(operation, inputs, control_inputs, _attributes(operation))
+
+    def create_sum(
+        self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
+    ) -> Any:
+        """As `create`, for an AddN of three and more inputs: pairs, in the order of its kernel.
+
+        Left to the kernel, the order would follow from what else is held (see `sums`). And
+        Grappler's memory optimizer takes every larger AddN apart, into a variable that the inputs
+        are added to as they come, wherever it reckons that the step takes more than 205 MB: its
+        memory would be another than planned.
+        """
+        first, *others = groups(len(inputs))
+        total = self._add_up(operation, [inputs[place] for place in first], control_inputs)
+        for group in others:
+            part = self._add_up(operation, [inputs[place] for place in group], control_inputs)
+            total = self._add_up(operation, [total.outputs[0], part.outputs[0]], ())
+        return total
+
+    def _add_up(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any]) -> Any:
+        attributes = _attributes(operation)
+        attributes["N"] = attr_value_pb2.AttrValue(i=2)
+        made = self._create(operation, inputs[:2], control_inputs, attributes)
+        for each in inputs[2:]:
+            made = self._create(operation, [made.outputs[0], each], (), attributes)
+        return made
+
+    def alias(self, tensor: Any) -> Any:
+        """`tensor` in the same buffer, made by another operation.
+
+        Grappler removes an Identity, but not what might find a shape wrong.
+        """
+        with self.target.control_dependencies(None), tf.device(tensor.device or None):
+            return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
+
+    def _create(
+        self,
+        operation: Any,
+        inputs: list[Any],
+        control_inputs: Iterable[Any],
+        attributes: dict[str, Any],
+    ) -> Any:
+        with (
+            self.target.control_dependencies(None),
+            self.target.control_dependencies(list(control_inputs)),
+            tf.device(operation.device or None),
+        ):
+            copy = self.target.create_op(
+                operation.type,
+                inputs,
+                dtypes=[each.dtype for each in operation.outputs],
+                name=operation.name.rsplit("/", 1)[-1] if "/" in operation.name else operation.name,
+                attrs=attributes,
+            )
+        copy_traceback(operation, copy)
+        return copy
+
+    def create_shared(self, operation: Any, inputs: list[Any]) -> None:
+        """Create a copy of `operation` on `inputs` that stands for it from now on."""
+        copy = self.create(operation, inputs)
+        for original, made in zip(operation.outputs, copy.outputs, strict=True):
+            self.provide(original, made)
+
+    def emit_anywhere(self, operation: Any) -> Any | None:
+        """Copy `operation` onto whatever stands for its inputs, for shape inference alone.
+
+        Returns None for a placeholder that something already stands for.
+        """
+        if operation.type == "Placeholder":
+            if self.provided(operation.outputs[0]) is not None:
+                return None
+            handle = tf.raw_ops.Placeholder(
+                dtype=operation.outputs[0].dtype, shape=operation.outputs[0].shape
+            )
+            handle_data_util.copy_handle_data(operation.outputs[0], handle)
+            self.provide(operation.outputs[0], handle)
+            return None
+        copy = self.create(operation, [self.provided(each) for each in operation.inputs])
+        for original, made in zip(operation.outputs, copy.outputs, strict=True):
+            self.provide(original, made)
+        return copy
+
+
+def _attributes(operation: Any) -> dict[str, Any]:
+    return {
+        name: value for name, value in operation.node_def.attr.items() if name not in _NOT_COPIED
+    }

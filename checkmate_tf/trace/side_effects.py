@@ -1,0 +1,95 @@
+"""What running a traced step changes in the world, beside returning its outputs.
+
+Calls, loops and branches are judged by their bodies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from checkmate_tf.trace.inputs import captures
+from checkmate_tf.trace.operations import READ_ONLY, VIEWS
+
+_VARIABLE_WRITES = (
+    "AssignVariableOp AssignAddVariableOp AssignSubVariableOp ResourceApply ResourceSparseApply "
+    "ResourceScatter ResourceStridedSliceAssign RngReadAndSkip RngSkip StatefulRandomBinomial "
+    "StatefulStandardNormal StatefulTruncatedNormal StatefulUniform"
+)
+_WRITES = tuple(_VARIABLE_WRITES.split())
+"""Beginnings of the types that change variables which they get, `tf.random.Generator`'s too."""
+
+_RANDOM = frozenset(
+    "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 RandomShuffle "
+    "RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal".split()
+)
+"""They draw from a generator in their kernel, and every function has kernels of its own."""
+
+_CALLS = frozenset("StatefulPartitionedCall While If Case".split())
+"""They do what their bodies do."""
+
+_HARMLESS = VIEWS | READ_ONLY | _RANDOM | _CALLS | {"Assert"}
+
+
+def changes_only_variables(concrete: Any) -> bool:
+    """Whether running the step changes nothing but variables that it has captured."""
+    return all(
+        kind in _HARMLESS or kind.startswith(_WRITES) or not _may_change_anything(kind)
+        for kind in _kinds(concrete)
+    )
+
+
+def draws_from_kernels(concrete: Any) -> bool:
+    """Whether kernels draw random numbers of their own, which begin anew in another function."""
+    return not _RANDOM.isdisjoint(_kinds(concrete))
+
+
+def written_captures(concrete: Any) -> list[tuple[Any, Any]]:
+    """(placeholder, captured tensor) of the resources that the step may write.
+
+    That is all but those whose readers are known to read only. What a call, a loop or a branch
+    is given counts as written.
+    """
+    operations = concrete.graph.get_operations()
+    pending = [
+        each
+        for op in operations
+        if op.type not in READ_ONLY | VIEWS
+        for each in op.inputs
+        if each.dtype == tf.resource
+    ]
+    written: set[str] = set()
+    while pending:
+        tensor = pending.pop()
+        written.add(tensor.name)
+        if tensor.op.type in VIEWS:
+            pending += [each for each in tensor.op.inputs if each.dtype == tf.resource]
+    return [pair for pair in captures(concrete) if pair[0].name in written]
+
+
+def _may_change_anything(kind: str) -> bool:
+    definition = op_def_registry.get(kind)
+    return definition is None or bool(definition.is_stateful)
+
+
+def _kinds(concrete: Any) -> set[str]:
+    """Types of all operations of the step, those in the bodies of calls and loops included.
+
+    A body that is not found is there by its name, which is no type.
+    """
+    definition = concrete.graph.as_graph_def()
+    bodies = {each.signature.name: each.node_def for each in definition.library.function}
+    pending = list(definition.node)
+    found: set[str] = set()
+    while pending:
+        node = pending.pop()
+        found.add(node.op)
+        for attribute in node.attr.values():
+            for called in (attribute.func, *attribute.list.func):
+                if called.name and called.name in bodies:
+                    pending += bodies.pop(called.name)
+                elif called.name:
+                    found.add(called.name)
+    return found

@@ -1,0 +1,116 @@
+"""Sizes of tensors, also of a step that was traced for batches of any size."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import handle_data_util
+
+from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.inputs import argument_placeholders
+from solvers.errors import CheckmateError
+
+
+def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
+    """Every operation of `concrete` with known shapes, by the operation's name.
+
+    Where the step was traced with unknown first dimensions, all its operations are replayed onto
+    inputs of `batch_size`, so that TensorFlow's own shape inference says every size.
+
+    Raises:
+        CheckmateError: an input has an unknown size and `batch_size` does not say it.
+    """
+    graph = concrete.graph
+    sized = {op.name: op for op in graph.get_operations()}
+    if not has_unknown_sizes(concrete):
+        return sized
+    arguments = argument_placeholders(concrete)
+    specs = [_argument_shape(each, batch_size) for each in arguments]
+    scratch = tf.Graph()
+    with scratch.as_default():
+        emitter = Emitter(graph, scratch)
+        for placeholder, shape in zip(arguments, specs, strict=True):
+            emitter.provide(
+                placeholder, tf.raw_ops.Placeholder(dtype=placeholder.dtype, shape=shape)
+            )
+        for operation in topological(graph.get_operations()):
+            copy = emitter.emit_anywhere(operation)
+            if copy is not None:
+                sized[operation.name] = copy
+        for placeholder in arguments:
+            sized[placeholder.op.name] = emitter.provided(placeholder).op
+    return sized
+
+
+def has_unknown_sizes(concrete: Any) -> bool:
+    """Whether the function takes inputs of any size."""
+    return not all(each.shape.is_fully_defined() for each in argument_placeholders(concrete))
+
+
+def _argument_shape(placeholder: Any, batch_size: int | None) -> tf.TensorShape:
+    shape = placeholder.shape
+    if shape.is_fully_defined():
+        return shape
+    if shape.rank is None or any(size is None for size in shape.as_list()[1:]):
+        raise CheckmateError(
+            f"the input {placeholder.name!r} has the shape {shape}; every dimension but the first "
+            "must be known to plan memory: give the data set's elements a fixed shape"
+        )
+    if batch_size is None:
+        raise CheckmateError(
+            f"the input {placeholder.name!r} has the shape {shape}: its batch size is not known "
+            "when the step is traced. Pass batch_size=… to rematerialize (the largest batch that "
+            "occurs), or batch the data set with drop_remainder=True"
+        )
+    return tf.TensorShape([batch_size, *shape.as_list()[1:]])
+
+
+def tensor_bytes(dtype: tf.DType, shape: tf.TensorShape) -> int | None:
+    """Bytes of a tensor; None where its size is unknown, 0 for handles."""
+    if dtype in (tf.resource, tf.variant):
+        return 0
+    if not shape.is_fully_defined():
+        return None
+    width = 16 if dtype == tf.string else dtype.size
+    return int(width * math.prod(shape.as_list()))
+
+
+def variable_bytes(placeholder: Any) -> int:
+    """Bytes of the variable behind a captured resource handle, 0 where it is not a variable."""
+    data = handle_data_util.get_resource_handle_data(placeholder)
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        return 0
+    content = data.shape_and_type[0]
+    return tensor_bytes(tf.as_dtype(content.dtype), tf.TensorShape(content.shape)) or 0
+
+
+def topological(operations: Any) -> list[Any]:
+    """The operations so that each follows its inputs and control inputs.
+
+    Creation order is not enough: building a While's gradient adds inputs, created later, to the
+    earlier While.
+    """
+    index = {operation: number for number, operation in enumerate(operations)}
+    before = [
+        {index[each] for each in (*[t.op for t in op.inputs], *op.control_inputs) if each in index}
+        for op in operations
+    ]
+    users: list[list[int]] = [[] for _ in before]
+    for number, others in enumerate(before):
+        for other in others:
+            users[other].append(number)
+    missing = [len(others) for others in before]
+    ready = [number for number, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    ordered = []
+    while ready:
+        number = heapq.heappop(ready)
+        ordered.append(operations[number])
+        for user in users[number]:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+    return ordered

@@ -1,0 +1,141 @@
+"""In which order TensorFlow adds: the same sum in another order has other last bits.
+
+AddN's kernel adds from left to right, but begins with the first input whose buffer it may write
+to. Which one that is depends on what else is held when it runs, so that a step with another
+order of operations would round otherwise. The order is therefore read off the graph, and
+rewritten steps add in pairs.
+
+Source: `AddNOp` in TensorFlow's aggregate_ops.cc, `OptimizerCSE` in optimizer_cse.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.trace.operations import SOURCES, VIEWS, is_stateful, under_views
+
+_WIDTH = 8
+"""Inputs that the kernel adds at a time; nine where one is left over."""
+
+
+def groups(count: int) -> list[range]:
+    """Places of inputs that the kernel adds up at once, each sum then being added to the first.
+
+    Example:
+        >>> groups(3), groups(11)
+        ([range(0, 3)], [range(0, 3), range(3, 11)])
+        >>> groups(9)
+        [range(0, 9)]
+    """
+    first = count % _WIDTH
+    first += _WIDTH if first < 2 else 0
+    starts = range(first, count, _WIDTH)
+    return [range(first), *(range(start, start + _WIDTH) for start in starts)]
+
+
+class SumOrders:
+    """The orders in which a traced function's AddN operations add their inputs."""
+
+    def __init__(
+        self, operations: Iterable[Any], sized: dict[str, Any], outputs: Iterable[Any]
+    ) -> None:
+        """Look at a function.
+
+        Args:
+            operations: all of the function's, each after its inputs.
+            sized: the same with known shapes, by name.
+            outputs: what the function returns.
+        """
+        self._sized = sized
+        self._place: dict[str, int] = {}
+        self._value: dict[str, int] = {}  # operations that compute the same have one value
+        numbers: dict[Any, int] = {}
+        for operation in operations:
+            key = self._key(operation)
+            self._value[operation.name] = numbers.setdefault(key, len(numbers))
+            self._place[operation.name] = len(self._place)
+        self._returned = {self._buffer(each) for each in outputs}
+
+    def order(self, operation: Any) -> list[int]:
+        """Places of the inputs of an AddN, in the order in which they are added."""
+        places = list(range(len(operation.inputs)))
+        first = next((each for each in places if self._is_free(operation, each)), 0)
+        places[0], places[first] = first, 0
+        return places
+
+    def _is_free(self, operation: Any, place: int) -> bool:
+        """Whether nothing else holds the buffer of an input when the sum is made.
+
+        Readers that neither wait for the sum nor are waited for may or may not be done by then,
+        even in the function itself; they are taken to be.
+        """
+        root = self._under(operation.inputs[place])
+        if root.op.type in SOURCES:
+            return False
+        buffer = self._buffer(root)
+        same = [each for each in operation.inputs if self._buffer(each) == buffer]
+        if len(same) > 1 or buffer in self._returned:
+            return False
+        here = self._place[operation.name]
+        later = {each for each in self._readers(root) if self._place[each.name] > here}
+        return not later or later.isdisjoint(_followers(operation))
+
+    def _readers(self, tensor: Any) -> list[Any]:
+        """Operations that read the buffer of `tensor`, through views too."""
+        found = []
+        pending = list(tensor.consumers())
+        while pending:
+            operation = pending.pop()
+            found.append(operation)
+            if operation.type in VIEWS:
+                pending += [each for output in operation.outputs for each in output.consumers()]
+        return found
+
+    def _buffer(self, tensor: Any) -> tuple[int, int]:
+        root = self._under(tensor)
+        return self._value[root.op.name], root.value_index
+
+    def _under(self, tensor: Any) -> Any:
+        """The tensor whose buffer `tensor` shares."""
+        tensor = under_views(tensor)
+        while tensor.op.type == "Sum" and self._sums_over_nothing(tensor.op):
+            tensor = under_views(tensor.op.inputs[0])
+        return tensor
+
+    def _sums_over_nothing(self, operation: Any) -> bool:
+        """As the gradient of a broadcast that had nothing to repeat; the output is the input."""
+        axes = operation.inputs[1]
+        known = tf.get_static_value(self._sized[operation.name].inputs[1])
+        if known is not None or axes.op.type != "BroadcastGradientArgs":
+            return known is not None and not known.size
+        one, other = map(tf.get_static_value, self._sized[axes.op.name].inputs)
+        return one is not None and other is not None and one.tolist() == other.tolist()
+
+    def _key(self, operation: Any) -> Any:
+        """What TensorFlow compares to find operations that compute the same."""
+        if is_stateful(operation) or operation.type == "Placeholder":
+            return operation.name
+        inputs = [(self._value[each.op.name], each.value_index) for each in operation.inputs]
+        if operation.op_def.is_commutative:
+            inputs.sort()
+        before = sorted(self._value[each.name] for each in operation.control_inputs)
+        attributes = tuple(
+            (name, value.SerializeToString(deterministic=True))
+            for name, value in sorted(operation.node_def.attr.items())
+        )
+        return operation.type, tuple(inputs), tuple(before), attributes
+
+
+def _followers(operation: Any) -> set[Any]:
+    """Operations that need a result of `operation`."""
+    found: set[Any] = set()
+    pending = [operation]
+    while pending:
+        for output in pending.pop().outputs:
+            new = set(output.consumers()) - found
+            found |= new
+            pending += new
+    return found

@@ -1,0 +1,138 @@
+"""Bytes of TensorLists: what a loop keeps for its gradient, and arrays that it fills.
+
+A list is a handle with no shape of its own. What it holds follows from the operations that fill
+it, and how many elements those of a loop add from the most iterations that it may run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from checkmate_tf.trace.bodies import LOOPS, Body, bodies
+from checkmate_tf.trace.depth_first import tensor_key
+from checkmate_tf.trace.operations import READS, under_views
+
+_EMPTY = frozenset("TensorListReserve EmptyTensorList TensorListPopBack Placeholder".split())
+"""They make a list without elements, or one that is counted elsewhere."""
+
+_ADD = {"TensorListPushBack": 1, "TensorListSetItem": 2}
+"""Which input is the new element; the others stay where they are."""
+
+_MOST_ITERATIONS = 1
+"""The input of a loop that says how often it runs at most; negative where nothing does."""
+
+Size = Callable[[Any], int | None]
+
+
+def list_bytes(operation: Any, size: Size) -> tuple[int | None, ...]:
+    """Bytes that each list that `operation` returns adds to those it was made from.
+
+    Args:
+        operation: with known shapes; 0 is said of those of its outputs that are no variants.
+        size: bytes of a tensor, None where its shape is unknown.
+
+    Returns:
+        Bytes for each output; None where they can't be told.
+    """
+    if operation.type in LOOPS:
+        return _loop_bytes(operation, size)
+    each = _added(operation, size)
+    return tuple(each if output.dtype == tf.variant else 0 for output in operation.outputs)
+
+
+def _added(operation: Any, size: Size) -> int | None:
+    if operation.type in _EMPTY:
+        return 0
+    if operation.type in _ADD:
+        return size(operation.inputs[_ADD[operation.type]])
+    if operation.type == "TensorListFromTensor":
+        return size(operation.inputs[0])
+    return None
+
+
+def _loop_bytes(loop: Any, size: Size) -> tuple[int | None, ...]:
+    (body,) = bodies(loop)
+    added: list[int | None] = [0] * len(body.outputs)
+    counted: set[tuple[str, int]] = set()
+    # Two lists may share their elements. Those that the gradient reads are held the longest.
+    for place in sorted(range(len(body.outputs)), key=lambda each: _is_overwritten(body, each)):
+        if body.outputs[place].dtype == tf.variant:
+            elements = _elements(body, place)
+            added[place] = _all_bytes(elements, counted, _most_added(loop, body, place), size)
+            counted.update(map(tensor_key, elements or ()))
+    return tuple(added)
+
+
+def _all_bytes(
+    elements: list[Any] | None,
+    counted: Collection[tuple[str, int]],
+    most: int | None,
+    size: Size,
+) -> int | None:
+    """Bytes of what is added at most, without what has been counted; None if unknown."""
+    if elements is None:
+        return None
+    total = 0
+    for each in elements:
+        if tensor_key(each) not in counted:
+            bytes_of_one = size(each)
+            if bytes_of_one is None or most is None:
+                return None
+            total += most * bytes_of_one
+    return total
+
+
+def _is_overwritten(body: Body, place: int) -> bool:
+    return bool(under_views(body.outputs[place]).op.type != "TensorListPushBack")
+
+
+def _elements(body: Body, place: int) -> list[Any] | None:
+    """What one iteration adds to the list that it returns at `place`; None if unknown."""
+    found = []
+    tensor = under_views(body.outputs[place])
+    while tensor.op.type in _ADD:
+        element = _origin(body, tensor.op.inputs[_ADD[tensor.op.type]])
+        if element is not None:
+            found.append(element)
+        tensor = under_views(tensor.op.inputs[0])
+    known = tensor.op.type in ("Placeholder", "TensorListPopBack")
+    return found if known else None
+
+
+def _origin(body: Body, element: Any) -> Any | None:
+    """The tensor of an iteration in whose buffer the element lies; None if it is held anyway."""
+    inputs = {tensor_key(each): place for place, each in enumerate(body.inputs)}
+    for _ in body.inputs:
+        element = under_views(element)
+        place = inputs.get(tensor_key(element))
+        if place is None:
+            break
+        given = under_views(body.outputs[place])  # by the iteration before
+        if tensor_key(given) == tensor_key(element):
+            return None
+        element = given
+    fixed = element.op.type in READS or tf.get_static_value(element) is not None
+    return None if fixed else element
+
+
+def _most_added(loop: Any, body: Body, place: int) -> int | None:
+    """How many elements a loop adds at most to the list at `place`; None if unknown."""
+    last = under_views(body.outputs[place]).op
+    given = under_views(loop.inputs[place]).op
+    may_grow = last.type != "TensorListSetItem" or last.get_attr("resize_if_index_out_of_bounds")
+    if given.type == "TensorListReserve" and not may_grow:
+        return _number(given.inputs[1])
+    return _number(loop.inputs[_MOST_ITERATIONS])
+
+
+def _number(tensor: Any) -> int | None:
+    """The number that a tensor made of constants holds; None if none is known or it is negative."""
+    value = tf.get_static_value(tensor)
+    if value is None and tensor.op.type == "Max":  # by which Keras counts the steps of a loop
+        numbers = tf.get_static_value(tensor.op.inputs[0])
+        value = None if numbers is None else np.max(numbers)
+    return int(value) if value is not None and np.ndim(value) == 0 and value >= 0 else None

@@ -1,0 +1,1 @@
+"""Real models on real data, each training in a process of its own, for demos and experiments."""

@@ -1,0 +1,172 @@
+"""From an operation's signature to a function that runs its kernel, a number of times."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from profiles.fusion import Fusion
+from profiles.measure.random_inputs import NotMeasurableError, random_inputs
+from profiles.operation import Operation
+
+_KEEP_REPEATS = {"arithmetic_optimization": False, "dependency_optimization": False}
+"""Grappler would find that nobody reads what a kernel's repeats compute."""
+
+
+class Kernel:
+    """An operation on random inputs, ready to run on a device.
+
+    Raises:
+        NotMeasurableError: it is stateful, calls functions, or its inputs depend on data.
+    """
+
+    def __init__(self, operation: Operation, device: str) -> None:
+        parts = operation.parts if isinstance(operation, Fusion) else (operation,)
+        for part in parts:
+            _check(part)
+        self._operation = operation
+        self._device = device
+        with tf.device(device):
+            self._inputs = random_inputs(operation)
+
+    def function(self, repeats: int) -> Callable[[], Any]:
+        """A call that runs the kernel `repeats` times, one after the other, in one graph.
+
+        Raises:
+            NotMeasurableError: TensorFlow does not accept such inputs.
+        """
+        # The traced body must not hold on to the inputs: they may be large, and graphs live long.
+        operation, device, numbers = self._operation, self._device, tuple(self._inputs)
+
+        def body(*given: Any) -> Any:
+            values = dict(zip(numbers, given, strict=True))
+            before: list[Any] = []
+            outputs: list[Any] = []
+            with tf.device(device):
+                for _ in range(repeats):
+                    with tf.control_dependencies(before):
+                        outputs, operations = _once(operation, _set_apart(operation, values))
+                    # Fused parts wait together, or oneDNN would fuse across the edge between them.
+                    before = operations if len(operations) == 1 else [_after(operations)]
+            return outputs
+
+        arguments = list(self._inputs.values())
+        try:
+            concrete = tf.function(body, autograph=False).get_concrete_function(*arguments)
+            concrete(*arguments)
+        except (tf.errors.OpError, TypeError, ValueError) as error:
+            raise NotMeasurableError(
+                f"{self._operation.type} does not run by itself: {error}"
+            ) from error
+        return lambda: concrete(*arguments)
+
+
+@contextmanager
+def repeats_kept() -> Iterator[None]:
+    """While this lasts, Grappler leaves the repeats of a kernel alone."""
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options(_KEEP_REPEATS)
+    try:
+        yield
+    finally:
+        # An option that was not set is on.
+        restored = {name: before.get(name, True) for name in _KEEP_REPEATS}
+        tf.config.optimizer.set_experimental_options(restored)
+
+
+def _check(operation: Operation) -> None:
+    definition = op_def_registry.get(operation.type)
+    writes = operation.type.startswith("Assign") and operation.type.endswith("VariableOp")
+    if (
+        definition is None
+        or not hasattr(tf.raw_ops, operation.type)
+        or (definition.is_stateful and not writes)
+    ):
+        raise NotMeasurableError(f"{operation.type} can't run by itself")
+    if any(attribute.type == "func" for attribute in definition.attr):
+        raise NotMeasurableError(f"{operation.type} calls a function")
+
+
+def _set_apart(operation: Operation, given: dict[int, Any]) -> dict[int, Any]:
+    """The inputs, with a name of their own for those that several parts of a fusion read.
+
+    oneDNN finds such parts by the input that they share. Where all repeats share it, the parts
+    of different repeats would be fused, each of which waits for the other.
+    """
+    if not isinstance(operation, Fusion):
+        return given
+    read = Counter(number for wire in operation.wires for number in set(wire))
+    return {
+        number: tf.identity(value) if read[number] > 1 else value for number, value in given.items()
+    }
+
+
+def _once(operation: Operation, given: dict[int, Any]) -> tuple[list[Any], list[Any]]:
+    """Outputs and operations of one run, in the default graph."""
+    known = dict(operation.constants)
+    values = [
+        given[number] if number in given else tf.constant(known[number], dtype=size.dtype)
+        for number, size in enumerate(operation.inputs)
+    ]
+    if not isinstance(operation, Fusion):
+        made = _create(operation, values)
+        return list(made.outputs), [made]
+    operations = []
+    for part, wire in zip(operation.parts, operation.wires, strict=True):
+        operations.append(_create(part, [values[number] for number in wire]))
+        values += operations[-1].outputs
+    return [values[number] for number in operation.results], operations
+
+
+def _after(operations: Sequence[Any]) -> Any:
+    with tf.control_dependencies(operations):
+        return tf.no_op()
+
+
+def _create(operation: Operation, inputs: Sequence[Any]) -> Any:
+    """The operation, created in the default graph."""
+    definition = op_def_registry.get(operation.type)
+    function = getattr(tf.raw_ops, operation.type)
+    values = [each.handle if isinstance(each, tf.Variable) else each for each in inputs]
+    parameters = _parameters(definition, function)
+    arguments: dict[str, Any] = {}
+    inferred: set[str] = set()
+    for argument in definition.input_arg:
+        inferred |= {argument.type_attr, argument.number_attr, argument.type_list_attr}
+        count = _list_length(operation, argument)
+        if count is None:
+            arguments[parameters[argument.name]] = values.pop(0)
+        else:
+            arguments[parameters[argument.name]], values = values[:count], values[count:]
+    for attribute in definition.attr:
+        value = operation.attribute(attribute.name)
+        if attribute.name not in inferred and value is not None:
+            arguments[attribute.name] = list(value) if isinstance(value, tuple) else value
+    made = function(**arguments)
+    if isinstance(made, tf.Operation):
+        return made
+    return tf.nest.flatten(made)[0].op
+
+
+def _parameters(definition: Any, function: Any) -> dict[str, str]:
+    """What Python calls every input: "reduction_indices" is "axis" there, for one."""
+    inputs = [each.name for each in definition.input_arg]
+    taken = {*inputs, *(each.name for each in definition.attr), "name"}
+    parameters = list(inspect.signature(function).parameters)
+    new_names = iter([each for each in parameters if each not in taken])
+    return {each: each if each in parameters else next(new_names) for each in inputs}
+
+
+def _list_length(operation: Operation, argument: Any) -> int | None:
+    """How many tensors a list argument takes; None for a single tensor."""
+    if argument.number_attr:
+        return int(operation.attribute(argument.number_attr))
+    if argument.type_list_attr:
+        return len(operation.attribute(argument.type_list_attr))
+    return None

@@ -1,0 +1,77 @@
+"""Bytes that operations need only while they run, measured once for every signature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import tensorflow as tf
+
+from profiles.devices import device_name
+from profiles.measure.measurement import NotMeasurableError, measure_workspace
+from profiles.operation import Operation
+from profiles.store import known_profile
+
+_WITHOUT = frozenset(
+    "Add AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt Maximum "
+    "Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN".split()
+)
+"""Kernels that go through their inputs once and need nothing beside their output."""
+
+_SMALLEST = 256 * 1024
+"""Bytes moved under which an operation's workspace does not matter."""
+
+
+def stored_workspaces(device: str = "CPU:0") -> dict[Operation, int]:
+    """What stored profiles know of a device's workspaces, in bytes.
+
+    Raises:
+        CheckmateError: TensorFlow does not see such a device, or a stored profile is broken.
+
+    Example:
+        >>> all(workspace >= 0 for workspace in stored_workspaces().values())
+        True
+    """
+    entries = known_profile(device_name(device), tf.__version__).entries
+    return {
+        operation: measured.workspace
+        for operation, measured in entries.items()
+        if measured.workspace is not None
+    }
+
+
+@dataclass
+class MeasuredWorkspaces:
+    """A function from operations to workspaces that measures what it does not know yet.
+
+    Attributes:
+        device: "CPU:0", "GPU:0" or "TPU:0".
+        known: workspaces in bytes.
+        unknown: operations that could not be measured; theirs counts as 0.
+
+    Example:
+        >>> from profiles.operation import TensorSize
+        >>> small = TensorSize("float32", (8,))
+        >>> MeasuredWorkspaces()(Operation("Relu", (small,), (small,)))
+        0
+    """
+
+    device: str = "CPU:0"
+    known: dict[Operation, int] = field(default_factory=dict)
+    unknown: list[Operation] = field(default_factory=list)
+
+    def __call__(self, operation: Operation) -> int:
+        """Bytes of workspace of one run."""
+        if operation.type in _WITHOUT or operation.bytes_moved < _SMALLEST:
+            return 0
+        if operation not in self.known:
+            self.known[operation] = self._measure(operation)
+        return self.known[operation]
+
+    def _measure(self, operation: Operation) -> int:
+        try:
+            workspace = measure_workspace(operation, self.device)
+        except NotMeasurableError:
+            workspace = None
+        if workspace is None:
+            self.unknown.append(operation)
+        return workspace or 0

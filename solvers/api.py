@@ -1,0 +1,203 @@
+"""Every solver under one name, and `solve`, which asks one of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from solvers.confirmation import confirmed
+from solvers.errors import AnswerError, ScheduleError, SolverError
+from solvers.graph import ComputationGraph, input_order_peak
+from solvers.graph.budget import Budget, parse_budget
+from solvers.problem import Order, Problem, Progress, Solution
+
+Solver = Callable[[Problem], Solution]
+
+
+@dataclass(frozen=True)
+class SolverEntry:
+    """A line of the table that `checkmate-tf solvers` prints.
+
+    Attributes:
+        name: what a user types.
+        kind: heuristic, exact, bound, search or portfolio.
+        valid_on: the graphs its rule is defined for.
+        needs: packages beyond the basic ones.
+        options: what it knows beyond the arguments of `solve`; its function says what they mean.
+        summary: what it does, with its source.
+        location: "module:function", imported when first asked for.
+    """
+
+    name: str
+    kind: str
+    valid_on: str
+    needs: str
+    options: tuple[str, ...]
+    summary: str
+    location: str
+
+    def load(self) -> Solver:
+        """Import the solver's function."""
+        module, _, function = self.location.partition(":")
+        return cast(Solver, getattr(importlib.import_module(module), function))
+
+    def check_options(self, options: Collection[str]) -> None:
+        """Refuse what the solver would ignore, such as a misspelt name.
+
+        Raises:
+            SolverError: it has no such option; the message lists those that it has.
+        """
+        for name in options:
+            if name not in self.options:
+                close = difflib.get_close_matches(name, self.options, n=1)
+                hint = f" (did you mean {close[0]!r}?)" if close else ""
+                known = ", ".join(self.options) or "none"
+                raise SolverError(
+                    f"solver {self.name!r} has no option {name!r}{hint}; its options: {known}"
+                )
+
+
+_PROGRAM = "backend fallback gap threads"  # of `solvers.programs.optimize.optimize`
+_PLANS = "accounting"  # of `solvers.checkpointing.cheapest.cheapest`
+
+_TABLE = (
+    # name, kind, valid on, needs, options, summary, module:function
+    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found in the time limit; its search repeats a node ≤ 20 times", "portfolio:solve_auto"),
+    ("moments", "exact", "any", "highspy", "backend", "exact for a fixed order, by moments", "cutting_planes.fixed_order:solve_moments"),
+    ("search", "search", "any", "numba", "starts", "local search, fixed or free order; computes a node at most 20 times", "local_search.search:solve_search"),
+    ("milp", "exact", "any", "cvxpy or gurobi", _PROGRAM, "frontier-advancing MILP (Jain et al., eq. 9)", "checkmate.milp:solve_milp"),
+    ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", _PROGRAM, "MILP without stages fixed (eq. 1)", "checkmate.milp:solve_unpartitioned"),
+    ("lp_rounding", "heuristic", "any", "cvxpy", f"{_PROGRAM} rounding epsilons thresholds repair", "two-phase LP rounding (section 5)", "checkmate.rounding:solve_lp_rounding"),
+    ("lp_bound", "bound", "any", "cvxpy", _PROGRAM, "lower bound: LP relaxation of eq. 9", "checkmate.rounding:solve_lp_bound"),
+    ("checkpoint_all", "heuristic", "any", "", _PLANS, "keep every value", "checkpointing.heuristics:solve_checkpoint_all"),
+    ("checkpoint_last", "heuristic", "any", "", _PLANS, "keep only the last value", "checkpointing.heuristics:solve_checkpoint_last"),
+    ("chen_sqrt", "heuristic", "chains", "", _PLANS, "every √L-th layer (Chen et al. 2016)", "checkpointing.heuristics:solve_chen_sqrt"),
+    ("chen_greedy", "heuristic", "chains", "", _PLANS, "by accumulated memory (Chen et al. 2016)", "checkpointing.heuristics:solve_chen_greedy"),
+    ("ap_sqrt", "heuristic", "cut vertices", "", _PLANS, "√n over articulation points", "checkpointing.heuristics:solve_ap_sqrt"),
+    ("ap_greedy", "heuristic", "cut vertices", "", _PLANS, "greedy over articulation points", "checkpointing.heuristics:solve_ap_greedy"),
+    ("linearized_sqrt", "heuristic", "any", "", _PLANS, "√n over all forward nodes", "checkpointing.heuristics:solve_linearized_sqrt"),
+    ("linearized_greedy", "heuristic", "any", "", _PLANS, "greedy over all forward nodes", "checkpointing.heuristics:solve_linearized_greedy"),
+    ("griewank", "heuristic", "chains", "", _PLANS, "binomial checkpointing (revolve, 2000)", "checkpointing.griewank:solve_griewank"),
+    ("segment_sum", "dynamic program", "chains", "", "", "least peak, Chen's objective (Hong et al.)", "checkpointing.segments:solve_segment_sum"),
+    ("segment_traced", "dynamic program", "chains", "", "", "least peak, traced objective (Hong et al.)", "checkpointing.segments:solve_segment_traced"),
+    ("segment_revised", "dynamic program", "chains", "", "", "least peak, revised objective, O(n) (Hong et al.)", "checkpointing.segments:solve_segment_revised"),
+)  # fmt: skip
+
+SOLVERS: dict[str, SolverEntry] = {
+    row[0]: SolverEntry(*row[:4], tuple(row[4].split()), row[5], f"solvers.{row[6]}")
+    for row in _TABLE
+}
+
+
+def find_solver(name: str) -> SolverEntry:
+    """The solver called `name`.
+
+    Raises:
+        SolverError: there is none; the message lists those that exist.
+    """
+    if name in SOLVERS:
+        return SOLVERS[name]
+    close = difflib.get_close_matches(str(name), SOLVERS, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise SolverError(f"no solver {name!r}{hint}; there are: {', '.join(SOLVERS)}")
+
+
+def solve(
+    graph: ComputationGraph,
+    budget: int | float | str | Budget,
+    solver: str = "auto",
+    time_limit: float = 60.0,
+    *,
+    order: Order = "fixed",
+    seed: int = 0,
+    on_progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Solution:
+    """Find a schedule of `graph` within `budget`.
+
+    Args:
+        budget: bytes, `fixed_bytes` included; a share, of the input-order peak without
+            `fixed_bytes`; or "min", the least that a search finds. See `solvers.graph.budget`.
+        solver: a name from `checkmate-tf solvers`.
+        time_limit: seconds.
+        order: "free" lets the solver change the order of first computations.
+        options: what only some solvers know, like `backend="gurobi"`.
+
+    Raises:
+        BudgetError: `budget` is not a size.
+        SolverError: no such solver, it has no such option, or it is not valid on this graph.
+        AnswerError: the solver's answer is not true; see `solvers.confirmation`.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node, solve
+        >>> a, b = Node("a", 1, 4), Node("b", 1, 4, dependencies=(0,))
+        >>> solve(ComputationGraph((a, b)), budget=8, solver="checkpoint_all").cost
+        2.0
+    """
+    entry = find_solver(solver)
+    if not time_limit > 0:
+        raise SolverError(f"time limit {time_limit!r} is not a positive number of seconds")
+    if order not in ("fixed", "free"):
+        raise SolverError(f"order {order!r} is neither 'fixed' nor 'free'")
+    entry.check_options(options)
+    wanted = parse_budget(budget)
+    if wanted.least:
+        return _solve_least(graph, entry, time_limit, order, seed, on_progress, options)
+    size = wanted.in_bytes(graph.fixed_bytes, input_order_peak(graph))
+    problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
+    return _ask(entry, problem)
+
+
+def _ask(entry: SolverEntry, problem: Problem) -> Solution:
+    """What the solver answers, confirmed."""
+    try:
+        given = entry.load()(problem)
+    except ScheduleError as error:
+        raise AnswerError(f"solver {entry.name!r} on {problem.graph.name!r}: {error}") from error
+    return confirmed(problem, entry.name, given)
+
+
+def _solve_least(
+    graph: ComputationGraph,
+    entry: SolverEntry,
+    time_limit: float,
+    order: Order,
+    seed: int,
+    on_progress: Callable[[Progress], None] | None,
+    options: dict[str, Any],
+) -> Solution:
+    """The cheapest schedule within the least memory that half of the time finds."""
+    if "starts" not in entry.options:
+        able = ", ".join(name for name, each in SOLVERS.items() if "starts" in each.options)
+        raise SolverError(
+            f"budget 'min' is for the solvers that can begin with a schedule: {able}; "
+            f"{entry.name!r} cannot"
+        )
+    from solvers.local_search.least_memory import (
+        find_least_memory,  # imports numba, which takes a second
+    )
+
+    started = time.monotonic()
+    least = find_least_memory(graph, order, time_limit / 2, seed)
+    starts = (*options.get("starts", ()), least.schedule)
+    problem = Problem(
+        graph,
+        least.peak,
+        max(time_limit - (time.monotonic() - started), time_limit / 4),
+        order,
+        seed,
+        on_progress,
+        {**options, "starts": starts},
+    )
+    solution = _ask(entry, problem)
+    return replace(
+        solution,
+        provable_budget=least.bound,
+        # What was found within the least may happen to need less still.
+        least_budget=min(least.peak, solution.least_budget or least.peak),
+        seconds=time.monotonic() - started,
+    )

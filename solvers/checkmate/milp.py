@@ -1,0 +1,190 @@
+"""The paper's exact method: the frontier-advancing MILP (9), and the unpartitioned form (1)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from solvers.checkmate.formulation import (
+    FrontierProgram,
+    OutOfTimeError,
+    build_frontier,
+    build_unpartitioned,
+    fits_in_memory,
+)
+from solvers.checkpointing.incumbent import BY_RULE, Incumbent
+from solvers.graph import ComputationGraph, Schedule, input_order_peak, simulate
+from solvers.graph.bounds import lift_bound, node_over_budget
+from solvers.problem import PROVED, Order, Problem, Solution, Status, answer
+from solvers.programs.linear_program import LinearResult
+from solvers.programs.optimize import optimize
+
+Build = Callable[[ComputationGraph, float], FrontierProgram]
+"""From a graph and the memory for its activations to the program."""
+
+_ATTEMPTS = 4
+_RULES_SHARE = 1 / 3
+"""The most of the time that they get before the program is built; it starts from their best."""
+
+_RULES_SECONDS = 0.4
+"""For more of them, each time that the backend is looked at."""
+
+SAYABLE = "schedules that compute no node twice in a stage"
+"""What equations (1) and (9) optimize over. A few graphs have a cheaper one that is not."""
+
+_UNSAYABLE = (
+    "the program has no solution; only a schedule that computes a node twice within a stage, "
+    "which it cannot say, may still fit: try moments"
+)
+
+
+def solve_milp(problem: Problem) -> Solution:
+    """The optimum of equation (9), in the graph's own order.
+
+    That is the optimum among the schedules that (9) can say: stage t ends with the first
+    computation of node t and computes each other node at most once, in input order. Optimum and
+    bound hold for these, as the answer's `among` says. That (9) has no solution is no proof that
+    nothing fits, since a node computed twice in a stage can save the memory that decides;
+    `moments` knows of that too.
+    Options: see `solvers.programs.optimize.optimize`.
+
+    Raises:
+        SolverError: the backend is missing or its licence does not cover the model.
+    """
+    build = functools.partial(build_frontier, deadline=problem.deadline)
+    return _solve(problem, "milp", build, "fixed")
+
+
+def solve_unpartitioned(problem: Problem) -> Solution:
+    """The optimum of equation (1): n stages in each of which any node may be computed.
+
+    Kept to compare with `milp`, as appendix A does: with a fixed order it has the same optimum
+    and is far slower. It can also leave the order free.
+
+    Raises:
+        SolverError: the graph has nodes that equation (1) cannot say, such as stateful ones.
+    """
+    build = functools.partial(build_unpartitioned, order=problem.order, deadline=problem.deadline)
+    return _solve(problem, "milp_unpartitioned", build, problem.order)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What asking the backend came to; costs in the graph's unit."""
+
+    schedule: Schedule | None
+    status: Status
+    bound: float | None
+    statistics: dict[str, float]
+
+
+def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
+    """Ask for the optimum of what `build` builds, which holds for `order`."""
+    graph = problem.graph
+    if input_order_peak(graph) <= problem.budget:
+        one_pass = Schedule(range(len(graph)))
+        return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
+    incumbent = Incumbent(problem)
+    incumbent.work(_RULES_SHARE * problem.seconds_left)
+    too_large = node_over_budget(graph, problem.budget)
+    if too_large is not None:
+        node, needed = too_large
+        note = f"computing {graph.nodes[node].name!r} alone takes {needed} bytes"
+        least = incumbent.least_budget
+        return answer(problem, name, None, infeasible=True, least_budget=least, note=note)
+    if not fits_in_memory(graph):
+        incumbent.work(problem.seconds_left)
+        return _by_rule(problem, name, incumbent, "the MILP is too large to build")
+    _report(problem, incumbent, None, "building the model")
+    try:
+        outcome = _minimize(problem, build, incumbent)
+    except (KeyboardInterrupt, OutOfTimeError) as reason:
+        stopped = isinstance(reason, KeyboardInterrupt)
+        why = "stopped" if stopped else "the time was up before the MILP was built"
+        return _by_rule(problem, name, incumbent, why)
+    own = math.inf
+    if outcome.schedule is not None:
+        own = simulate(graph, outcome.schedule).cost
+        incumbent.offer(outcome.schedule)
+    schedule, cost = incumbent.schedule, incumbent.cost
+    note = f"the time was up; {BY_RULE}" if schedule is not None and cost < own else ""
+    if outcome.status is Status.INFEASIBLE and schedule is None:
+        note = _UNSAYABLE
+    bound = graph.one_pass_cost if outcome.bound is None else outcome.bound
+    return answer(
+        problem,
+        name,
+        schedule,
+        bound=min(bound, cost),
+        bound_order=order,
+        among=SAYABLE,
+        # A gap asked for, or a program with less memory, prove less than the backend says; and a
+        # rule's schedule that costs less than the bound is none of those that it holds for.
+        proved=order == problem.order and abs(cost - bound) <= PROVED * bound,
+        least_budget=incumbent.least_budget,
+        note=note,
+        statistics=outcome.statistics,
+    )
+
+
+def _by_rule(problem: Problem, name: str, incumbent: Incumbent, why: str) -> Solution:
+    return answer(
+        problem,
+        name,
+        incumbent.schedule,
+        bound=problem.graph.one_pass_cost,
+        least_budget=incumbent.least_budget,
+        note=f"{why}; {BY_RULE}",
+    )
+
+
+def _report(problem: Problem, incumbent: Incumbent, bound: float | None, phase: str) -> None:
+    cost = None if incumbent.schedule is None else incumbent.cost
+    problem.report(cost, bound, phase)
+
+
+def _minimize(problem: Problem, build: Build, incumbent: Incumbent) -> _Outcome:
+    """Solve the program; again with less memory where rounding took its answer over budget."""
+    graph = problem.graph
+    memory: float = problem.activation_budget
+    bound: float | None = None
+    statistics: dict[str, float] = {}
+
+    def wait() -> None:
+        incumbent.work(_RULES_SECONDS)
+        _report(problem, incumbent, bound, "solving the MILP")
+
+    for attempt in range(_ATTEMPTS):
+        before = problem.seconds
+        program = build(graph, memory)
+        built = problem.seconds
+        first = incumbent.schedule
+        start = None if first is None else program.point(*first.to_matrices(graph))
+        result = optimize(problem, program.model, start, wait)
+        if attempt == 0:
+            bound = _bound(program, result)
+            rows, columns = program.model.matrix.shape
+            statistics = {"rows": rows, "columns": columns, "build_seconds": built - before}
+        if result.values is None:
+            # Only the program with the whole budget can prove that nothing fits.
+            status = result.status if attempt == 0 else Status.TIMEOUT
+            return _Outcome(None, status, bound, statistics)
+        schedule = _schedule(program, result)
+        peak = simulate(graph, schedule).peak
+        if peak <= problem.budget:
+            return _Outcome(schedule, result.status, bound, statistics)
+        memory -= peak - problem.budget
+    return _Outcome(None, Status.TIMEOUT, bound, statistics)
+
+
+def _bound(program: FrontierProgram, result: LinearResult) -> float | None:
+    bound = None if result.bound is None else program.cost(result.bound)
+    return lift_bound(program.graph, bound)
+
+
+def _schedule(program: FrontierProgram, result: LinearResult) -> Schedule:
+    assert result.values is not None
+    R, S = program.matrices(result.values)
+    return Schedule.from_matrices(program.graph, R > 0.5, S > 0.5)

@@ -1,0 +1,174 @@
+"""The LP relaxation of equation (9): a lower bound, and schedules rounded from it (section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_in_memory
+from solvers.checkmate.milp import SAYABLE
+from solvers.checkmate.repair import repair
+from solvers.checkpointing.incumbent import BY_RULE, Incumbent
+from solvers.cutting_planes.fixed_order import solve_moments
+from solvers.errors import SolverError
+from solvers.graph import BoolMatrix, Schedule, input_order_peak, simulate
+from solvers.graph.bounds import lift_bound, node_over_budget
+from solvers.graph.matrices import least_recomputation
+from solvers.problem import Problem, Solution, answer
+from solvers.programs.linear_program import Vector
+from solvers.programs.optimize import optimize
+
+_EPSILONS = (0.1, 0.0, 0.05, 0.2, 0.3)
+"""Shares of the budget that the LP does not get; the paper's first."""
+_THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9, 0.2, 0.4, 0.6, 0.8, 0.01, 0.99)
+"""The paper's first."""
+_SAMPLES = 20
+_RULES_SECONDS = 0.4
+"""For simple rules, each time that the LP is looked at."""
+
+_RULES_SHARE = 1 / 3
+"""The most of the time that they get before the first LP is built."""
+
+_LP_SHARE = 0.5
+"""Share of the time that the LP gets before another bound is asked for."""
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The LP relaxation: S* of shape (n, n), None if unsolved, and the bound as a cost."""
+
+    S: Vector | None
+    bound: float | None
+
+
+def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = None) -> Relaxation:
+    """Solve the LP relaxation of (9) with (1 − ε) of the memory; `incumbent` works meanwhile.
+
+    The bound is proved by the multipliers of the LP, so that no tolerance of the solver is in it;
+    it holds for `problem` if ε = 0.
+    """
+    if not fits_in_memory(problem.graph):
+        return Relaxation(None, None)
+    memory = (1 - epsilon) * problem.activation_budget
+    try:
+        program = build_frontier(problem.graph, memory, deadline=problem.deadline)
+    except OutOfTimeError:
+        return Relaxation(None, None)
+
+    def wait() -> None:
+        if incumbent is not None:
+            incumbent.work(_RULES_SECONDS)
+        problem.report(None, None, f"LP relaxation, ε = {epsilon}")
+
+    result = optimize(problem, program.model.relaxed(), while_waiting=wait)
+    bound = None if result.bound is None else program.cost(result.bound)
+    S = None if result.values is None else program.matrices(result.values)[1]
+    return Relaxation(S, lift_bound(problem.graph, bound))
+
+
+def solve_lp_bound(problem: Problem) -> Solution:
+    """The optimum of the LP relaxation of (9) as a lower bound; no schedule.
+
+    Where the LP takes more than half of the time, the bound of `moments` is given instead.
+    """
+    graph, name = problem.graph, "lp_bound"
+    if input_order_peak(graph) <= problem.budget:
+        return answer(problem, name, None, bound=graph.one_pass_cost, note="a bound only")
+    if node_over_budget(graph, problem.budget) is not None:
+        return answer(problem, name, None, infeasible=True)
+    relaxation = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
+    if relaxation.S is not None:
+        return answer(
+            problem, name, None, bound=relaxation.bound, among=SAYABLE, note="a bound only"
+        )
+    bound = solve_moments(replace(problem, options={})).bound
+    note = "a bound only; the LP took too long, this one is of moments"
+    return answer(problem, name, None, bound=bound, note=note)
+
+
+def solve_lp_rounding(problem: Problem) -> Solution:
+    """Two-phase rounding of the LP relaxation: S rounded from S*, then the least R for it.
+
+    The cheapest over several ε and thresholds, each schedule repaired where it is over budget.
+    Options: `rounding`, "deterministic" (S = 1 where S* exceeds the threshold), "randomized"
+    (Bernoulli(S*), seeded) or "both"; `epsilons` and `thresholds` to search; `repair=False` for
+    rounding as published. Where nothing is rounded in time, the answer is that of the simple rules.
+    """
+    graph, name = problem.graph, "lp_rounding"
+    if input_order_peak(graph) <= problem.budget:
+        return answer(problem, name, Schedule(range(len(graph))), bound=graph.one_pass_cost)
+    if node_over_budget(graph, problem.budget) is not None:
+        return answer(problem, name, None, infeasible=True)
+    random = np.random.default_rng(problem.seed)
+    bound = best = least_peak = None
+    incumbent = Incumbent(problem)
+    tried = 0
+    try:
+        incumbent.work(_RULES_SHARE * problem.seconds_left)
+        bound = relax(problem, incumbent=incumbent).bound
+        for epsilon in problem.options.get("epsilons", _EPSILONS):
+            if problem.seconds_left == 0:
+                break
+            S = relax(problem, epsilon, incumbent).S
+            if S is None:
+                continue
+            for rounded in _roundings(problem, S, random):
+                tried += 1
+                schedule = _complete(problem, rounded)
+                if schedule is None:
+                    continue
+                simulation = simulate(graph, schedule)
+                least_peak = min(simulation.peak, least_peak or simulation.peak)
+                if simulation.peak <= problem.budget and (
+                    best is None or simulation.cost < simulate(graph, best).cost
+                ):
+                    best = schedule
+                    problem.report(simulation.cost, bound, "rounding")
+                if problem.seconds_left == 0:
+                    break
+    except KeyboardInterrupt:
+        pass
+    by_rule = best is None and problem.options.get("repair", True) and bool(incumbent.schedule)
+    chosen = incumbent.schedule if by_rule else best
+    if chosen is not None and bound is not None:
+        bound = min(bound, simulate(graph, chosen).cost)  # it may be one that (9) cannot say
+    return answer(
+        problem,
+        name,
+        chosen,
+        bound=bound,
+        among=SAYABLE,
+        least_budget=least_peak,
+        note=f"nothing was rounded in time; {BY_RULE}" if by_rule else "",
+        statistics={"roundings": tried},
+    )
+
+
+def _complete(problem: Problem, S: BoolMatrix) -> Schedule | None:
+    """The schedule with the least R for S, repaired if need be."""
+    graph = problem.graph
+    schedule = Schedule.from_matrices(graph, *least_recomputation(graph, S))
+    if not problem.options.get("repair", True):
+        return schedule
+    return repair(graph, schedule, problem.budget)
+
+
+def _roundings(problem: Problem, S: Vector, random: np.random.Generator) -> Iterator[BoolMatrix]:
+    """The S matrices, each different, that are rounded from S*."""
+    rounding = problem.options.get("rounding", "both")
+    if rounding not in ("deterministic", "randomized", "both"):
+        raise SolverError(f"rounding {rounding!r} is not deterministic, randomized or both")
+    seen: set[bytes] = set()
+    candidates: list[BoolMatrix] = []
+    if rounding != "randomized":
+        thresholds = problem.options.get("thresholds", _THRESHOLDS)
+        candidates += [threshold < S for threshold in thresholds]
+    if rounding != "deterministic":
+        candidates += [random.random(S.shape) < S for _ in range(_SAMPLES)]
+    for candidate in candidates:
+        key = candidate.tobytes()
+        if key not in seen:
+            seen.add(key)
+            yield candidate

@@ -1,0 +1,123 @@
+"""A lower bound on the cost that holds for every order of first computations.
+
+In every order a node T comes after its ancestors and before its descendants. Along a chain of
+ancestors and descendants T_1 ≺ … ≺ T_K the relaxation of `cutting_planes.relaxation` therefore
+needs no fixed order, if it counts, while T_k runs, only values of ancestors of T_k, and lets
+segment k ask only for what its certain nodes read: those after T_{k−1} and before T_k in every
+order. The graph is renumbered so that each node stands as late as it may, in the segment of the
+first T_k that it must precede; one that need not follow T_{k−1} is unplaced there. What its
+repeats in later segments need stays in the model.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.cutting_planes.relaxation import build_model
+from solvers.graph import ComputationGraph
+from solvers.graph.bounds import always_before_and_after, members
+from solvers.graph.order import predecessors, renumber
+from solvers.problem import Status
+from solvers.programs.backends import Backend
+
+GAP = 2e-4  # relative, to which the relaxation is solved
+CHUNKS = (8, 12)  # stretches of the chain, each of which gives a moment
+
+
+def free_order_bound(
+    graph: ComputationGraph, budget: int, solver: Backend, time_limit: float
+) -> float:
+    """No schedule under `budget` costs less, in any order; infinity if there is none.
+
+    Args:
+        budget: in bytes, `fixed_bytes` included.
+
+    Example:
+        >>> from solvers.programs.backends import backend
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> round(free_order_bound(unit_chain(8), 6, backend("highs"), 10), 3)
+        21.0
+    """
+    memory = budget - graph.fixed_bytes
+    before, after = always_before_and_after(graph, "free")
+    pressure = _pressure(graph, before, after)
+    chain = _scarcest_chain(graph, pressure - memory)
+    chosen = _worst_of_chunks(chain, pressure)
+    if not chosen:
+        return graph.one_pass_cost
+    order, unplaced = _late_order(graph, chosen, before, after)
+    rank = {node: number for number, node in enumerate(order)}
+    model = build_model(
+        renumber(graph, order),
+        memory,
+        tuple(rank[node] for node in chosen),
+        cuts=(),
+        unplaced=frozenset(rank[node] for node in unplaced),
+    )
+    result = solver(model.linear, time_limit=time_limit, relative_gap=GAP)
+    if result.status is Status.INFEASIBLE:
+        return float("inf")
+    if result.bound is None:
+        return graph.one_pass_cost
+    return max(graph.one_pass_cost, model.cost(result.bound) * (1 - 1e-7))
+
+
+def _pressure(graph: ComputationGraph, before: list[int], after: list[int]) -> NDArray[np.int64]:
+    """Bytes around the first computation of each node if nothing is ever computed again."""
+    pressure = graph.memories + graph.workspaces
+    for i, users in enumerate(graph.users):
+        until = functools.reduce(operator.or_, (before[user] | 1 << user for user in users), 0)
+        pressure[members(after[i] & until, len(graph))] += graph.nodes[i].memory
+    return pressure
+
+
+def _scarcest_chain(graph: ComputationGraph, excess: NDArray[np.int64]) -> list[int]:
+    """The nodes over budget on the chain with the greatest sum of bytes over budget."""
+    best = np.maximum(excess, 0)
+    previous = np.full(len(graph), -1)
+    for i, direct in enumerate(predecessors(graph)):
+        for other in direct:
+            if best[other] + max(0, excess[i]) > best[i]:
+                best[i] = best[other] + max(0, excess[i])
+                previous[i] = other
+    chain: list[int] = []
+    node = int(np.argmax(best)) if len(best) else -1
+    while node >= 0:
+        chain.append(node)
+        node = int(previous[node])
+    return [node for node in reversed(chain) if excess[node] > 0]
+
+
+def _worst_of_chunks(chain: list[int], pressure: NDArray[np.int64]) -> list[int]:
+    """Of stretches of `chain`, the nodes under the greatest pressure, in the chain's order."""
+    along = np.array(chain, dtype=np.int64)
+    worst: set[int] = set()
+    for count in CHUNKS:
+        for places in np.array_split(np.arange(len(along)), count):
+            if len(places):
+                worst.add(int(places[np.argmax(pressure[along[places]])]))
+    return [chain[place] for place in sorted(worst)]
+
+
+def _late_order(
+    graph: ComputationGraph, chosen: list[int], before: list[int], after: list[int]
+) -> tuple[list[int], list[int]]:
+    """An order with every node in the segment of the first chosen one that it must precede, and
+    the nodes that may also come earlier.
+    """
+    order: list[int] = []
+    unplaced: list[int] = []
+    placed = 0
+    follows = (1 << len(graph)) - 1  # whoever must follow the previous chosen node
+    for node in [*chosen, None]:
+        rest = ((1 << len(graph)) - 1 if node is None else before[node] | 1 << node) & ~placed
+        segment = members(rest, len(graph)).tolist()
+        order += segment
+        unplaced += [each for each in segment if not follows >> each & 1]
+        placed |= rest
+        follows = 0 if node is None else after[node]
+    return order, unplaced

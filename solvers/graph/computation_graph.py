@@ -1,0 +1,130 @@
+"""The computation graph: what is computed, what it costs, and who reads what.
+
+Nodes are numbered 0 … n−1 in a topological order, the *input order*; every reference between
+nodes is by that number. The memory rule that these fields obey is in `solvers.graph.simulator`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from numbers import Real
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.errors import GraphError
+from solvers.graph.graph_files import read_graph, write_graph
+from solvers.graph.node import Node
+
+
+@dataclass(frozen=True)
+class ComputationGraph:
+    """An immutable graph of `Node`s in topological order.
+
+    Attributes:
+        nodes: every node after all that it depends on.
+        fixed_bytes: what is on the device at any moment: variables, optimizer slots, inputs.
+        name: what a person calls the graph.
+        cost_unit: the unit of every node's cost, "s" for seconds.
+
+    Raises:
+        GraphError: a reference to a node that is not there or not earlier, or a size or cost
+            that is negative or not a number.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node
+        >>> graph = ComputationGraph((Node("a", 1.0, 4), Node("b", 1.0, 4, dependencies=(0,))))
+        >>> graph.users
+        ((1,), ())
+    """
+
+    nodes: tuple[Node, ...]
+    fixed_bytes: int = 0
+    name: str = "graph"
+    cost_unit: str = ""
+
+    def __post_init__(self) -> None:
+        if self.fixed_bytes < 0:
+            raise GraphError(
+                f"{self.name}: fixed_bytes is {self.fixed_bytes}; it can't be negative"
+            )
+        for number, node in enumerate(self.nodes):
+            self._check(number, node)
+
+    def _check(self, number: int, node: Node) -> None:
+        place = f"{self.name}: node {node.name!r} (number {number})"
+        for quantity in ("cost", "memory", "workspace"):
+            value = getattr(node, quantity)
+            is_number = isinstance(value, Real)
+            if not is_number or not 0 <= value < math.inf:
+                raise GraphError(f"{place}: {quantity} is {value!r}; it must be zero or more")
+        for relation in ("dependencies", "first_reads", "after"):
+            for other in getattr(node, relation):
+                if not 0 <= other < number:
+                    raise GraphError(
+                        f"{place}: {relation} names node {other}, which is not earlier"
+                    )
+        for other in node.expired_by:
+            if not number < other < len(self.nodes):
+                raise GraphError(f"{place}: expired_by names node {other}, which is not later")
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def costs(self) -> NDArray[np.float64]:
+        """Cost of every node, shape (n,)."""
+        return np.array([node.cost for node in self.nodes], dtype=np.float64)
+
+    @cached_property
+    def memories(self) -> NDArray[np.int64]:
+        """Bytes of every node's outputs, shape (n,)."""
+        return np.array([node.memory for node in self.nodes], dtype=np.int64)
+
+    @cached_property
+    def workspaces(self) -> NDArray[np.int64]:
+        """Bytes that every node needs only while it runs, shape (n,)."""
+        return np.array([node.workspace for node in self.nodes], dtype=np.int64)
+
+    @cached_property
+    def reads(self) -> tuple[tuple[int, ...], ...]:
+        """What the first computation of every node reads: `dependencies` and `first_reads`."""
+        return tuple(tuple(sorted({*node.dependencies, *node.first_reads})) for node in self.nodes)
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """For every node, the nodes that read its output in some computation, ascending."""
+        users: list[list[int]] = [[] for _ in self.nodes]
+        for number, reads in enumerate(self.reads):
+            for read in reads:
+                users[read].append(number)
+        return tuple(tuple(each) for each in users)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """Every (producer, reader) pair, ordered by reader."""
+        return tuple((read, number) for number, reads in enumerate(self.reads) for read in reads)
+
+    @property
+    def one_pass_cost(self) -> float:
+        """Cost of computing every node once; an overhead is what comes on top of it."""
+        return math.fsum(node.cost for node in self.nodes)
+
+    def save(self, path: str | Path) -> None:
+        """Write the graph as JSON, whole or not at all; see `solvers.graph.graph_files`."""
+        contents = {each.name: getattr(self, each.name) for each in fields(self)}
+        write_graph(path, **contents)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ComputationGraph:
+        """Read a graph from JSON: this project's format or node-link.
+
+        Raises:
+            GraphError: the file is cut short, has a cycle, a negative cost, one that is not a
+                number, or refers to nodes that are not there; the message names file and place.
+                See `solvers.graph.graph_files`.
+        """
+        return read_graph(path, cls)

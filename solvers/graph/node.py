@@ -1,0 +1,39 @@
+"""A node of a computation graph: a unit of work that is computed as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A unit of work that is computed as a whole: one operation, or a few that stay together.
+
+    Attributes:
+        name: what a person calls it.
+        cost: time of one computation, in the graph's `cost_unit`.
+        memory: bytes of its outputs that others read.
+        workspace: bytes needed only while it runs.
+        operations: the types of the operations it is made of.
+        backward: part of the backward pass.
+        recomputable: may be computed more than once; stateful operations may not.
+        dependencies: nodes whose outputs every computation of this one reads.
+        first_reads: nodes whose outputs only its first computation reads.
+        after: nodes that must be computed once before its first computation; nothing is read.
+        expired_by: nodes after whose first computation this one can no longer be computed,
+            because they overwrite a variable that it reads.
+        id: what its file calls it; its number where nothing else was said.
+    """
+
+    name: str
+    cost: float
+    memory: int
+    workspace: int = 0
+    operations: tuple[str, ...] = ()
+    backward: bool = False
+    recomputable: bool = True
+    dependencies: tuple[int, ...] = ()
+    first_reads: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    expired_by: tuple[int, ...] = ()
+    id: int | str | None = None

@@ -1,0 +1,95 @@
+"""Programs that solve a `LinearModel`, exchanged by name; each is one small module."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import threading
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from solvers.errors import SolverError
+from solvers.programs.linear_program import LinearModel, LinearResult, Vector
+
+
+class Backend(Protocol):
+    """What every backend module offers as its function `solve`."""
+
+    def __call__(
+        self,
+        model: LinearModel,
+        *,
+        time_limit: float,
+        relative_gap: float = 1e-4,
+        start: Vector | None = None,
+        threads: int = 1,
+        seed: int = 0,
+    ) -> LinearResult:
+        """Solve `model` within `time_limit` seconds, from the point `start` where given."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    module: str
+    package: str
+    extra: str
+
+
+_BACKENDS = {
+    "highs": _Entry("solvers.programs.backends.highs", "highspy", "highspy"),
+    "cvxpy": _Entry("solvers.programs.backends.cvxpy", "cvxpy", "cvxpy"),
+    "gurobi": _Entry("solvers.programs.backends.gurobi", "gurobipy", "checkmate_tf[gurobi]"),
+}
+
+
+def backend(name: str) -> Backend:
+    """The backend called `name`; "cvxpy:SCIPY" is any MILP solver that cvxpy finds.
+
+    Raises:
+        SolverError: it does not exist or its package is not installed.
+
+    Example:
+        >>> from solvers.checkmate.formulation import build_frontier
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> model = build_frontier(unit_chain(2), 4).model
+        >>> str(backend("cvxpy:SCIPY")(model, time_limit=10).status)
+        'optimal'
+    """
+    name, _, solver = str(name).partition(":")
+    if solver and name != "cvxpy":
+        raise SolverError(f"backend '{name}:{solver}': only cvxpy has solvers to choose among")
+    entry = _BACKENDS.get(name)
+    if entry is None:
+        raise SolverError(f"no backend {name!r}; there are: {', '.join(_BACKENDS)}")
+    if importlib.util.find_spec(entry.package) is None:
+        raise SolverError(
+            f"backend {name!r} needs the package {entry.package}: pip install '{entry.extra}'"
+        )
+    module = importlib.import_module(entry.module)
+    if solver:
+        module.check_solver(solver)
+        return cast(Backend, functools.partial(module.solve, solver=solver))
+    return cast(Backend, module.solve)
+
+
+def stoppable(name: str, stop: threading.Event) -> Backend:
+    """The backend called `name`, which answers with what it has once `stop` is set, if it can.
+
+    HiGHS, called directly, can; others end at their time limit.
+
+    Raises:
+        SolverError: as `backend`.
+    """
+    solve: Any = backend(name)
+    return cast(Backend, functools.partial(solve, stop=stop) if can_stop(name) else solve)
+
+
+def can_stop(name: str) -> bool:
+    """Whether the backend called `name` answers with what it has when it is told to stop."""
+    return name == "highs"
+
+
+def available() -> list[str]:
+    """Names of the backends whose packages are installed."""
+    return [n for n, entry in _BACKENDS.items() if importlib.util.find_spec(entry.package)]

@@ -1,0 +1,151 @@
+"""Any MILP solver that cvxpy finds, HiGHS by default; the model goes over as one `A @ x`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.reductions.solvers.defines import INSTALLED_MI_SOLVERS
+
+from solvers.errors import SolverError
+from solvers.problem import Status
+from solvers.programs.certificates import dual_bound, satisfies
+from solvers.programs.linear_program import LinearModel, LinearResult, Vector
+
+_Limits = Callable[[float, float, int, int], dict[str, Any]]
+
+_LIMITS: Mapping[str, _Limits] = {
+    # solver: (seconds, relative gap, threads, seed) in its own words
+    "HIGHS": lambda seconds, gap, threads, seed: {
+        "time_limit": seconds,
+        "mip_rel_gap": gap,
+        "threads": threads,
+        "random_seed": seed,
+    },
+    "GUROBI": lambda seconds, gap, threads, seed: {
+        "TimeLimit": seconds,
+        "MIPGap": gap,
+        "Threads": threads,
+        "Seed": seed,
+    },
+    "SCIPY": lambda seconds, gap, threads, seed: {
+        "scipy_options": {"time_limit": seconds, "mip_rel_gap": gap}
+    },
+    "SCIP": lambda seconds, gap, threads, seed: {
+        "scip_params": {"limits/time": seconds, "limits/gap": gap}
+    },
+    "CBC": lambda seconds, gap, threads, seed: {
+        "maximumSeconds": seconds,
+        "allowableFractionGap": gap,
+        "numberThreads": threads,
+    },
+    "GLPK_MI": lambda seconds, gap, threads, seed: {
+        "tm_lim": math.ceil(1000 * seconds),
+        "mip_gap": gap,
+    },
+}
+
+
+def solve(
+    model: LinearModel,
+    *,
+    time_limit: float,
+    relative_gap: float = 1e-4,
+    start: Vector | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    solver: str = "HIGHS",
+) -> LinearResult:
+    """Solve `model` with the solver that cvxpy calls `solver`; see `backends.Backend`.
+
+    Args:
+        start: not used, since cvxpy hands no starting point to its MILP solvers.
+
+    Raises:
+        SolverError: cvxpy does not find that solver.
+    """
+    check_solver(solver)
+    name = solver.upper()
+    limits = _LIMITS[name](time_limit, relative_gap, threads, seed) if name in _LIMITS else {}
+    rows = _Rows(model)
+    x: Any = cp.Variable(
+        len(model.objective),
+        bounds=[model.lower, model.upper],
+        integer=[np.flatnonzero(model.integer)] if model.integer.any() else False,
+    )
+    constraints = rows.constraints(x)
+    question: Any = cp.Problem(cp.Minimize(model.objective @ x), constraints)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the time limit
+        try:
+            question.solve(solver=name, **limits)
+        except cp.SolverError:  # how cvxpy reports a solver that ended without a point
+            return LinearResult(Status.TIMEOUT, None, None, None)
+    if question.status in (cp.INFEASIBLE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
+        return LinearResult(Status.INFEASIBLE, None, None, None)
+    optimal = question.status == cp.OPTIMAL
+    if model.integer.any():
+        bound = _told_bound(question)
+    else:
+        duals = rows.duals(constraints)
+        bound = None if duals is None else dual_bound(model, duals)
+    values = x.value
+    if values is None or not satisfies(model, values):
+        return LinearResult(Status.TIMEOUT, None, None, bound)
+    objective = float(model.objective @ values)
+    if bound is None and optimal:
+        bound = objective - relative_gap * abs(objective)
+    return LinearResult(Status.OPTIMAL if optimal else Status.FEASIBLE, values, objective, bound)
+
+
+def check_solver(solver: str) -> None:
+    """Refuse a solver that cvxpy does not find.
+
+    Raises:
+        SolverError: the message lists those that it finds.
+    """
+    if solver.upper() not in INSTALLED_MI_SOLVERS:
+        raise SolverError(
+            f"cvxpy finds no MILP solver {solver!r}; it finds: {', '.join(INSTALLED_MI_SOLVERS)}"
+        )
+
+
+class _Rows:
+    """The rows of a model as cvxpy has them: equalities, and `A @ x <= b` for the others."""
+
+    def __init__(self, model: LinearModel) -> None:
+        self.model = model
+        self.equal = model.row_lower == model.row_upper
+        self.above = ~self.equal & np.isfinite(model.row_upper)
+        self.below = ~self.equal & np.isfinite(model.row_lower)
+
+    def constraints(self, x: Any) -> list[Any]:
+        model = self.model
+        A = sp.vstack([model.matrix[self.above], -model.matrix[self.below]], format="csr")
+        b = np.concatenate([model.row_upper[self.above], -model.row_lower[self.below]])
+        return [model.matrix[self.equal] @ x == model.row_upper[self.equal], A @ x <= b]
+
+    def duals(self, constraints: list[Any]) -> Vector | None:
+        """The multipliers of the rows, in the signs of `certificates.dual_bound`."""
+        equality, inequality = (each.dual_value for each in constraints)
+        if equality is None or inequality is None:
+            return None
+        duals = np.zeros(len(self.model.row_lower))
+        at_most = np.maximum(np.atleast_1d(inequality), 0.0)
+        duals[self.equal] = -np.atleast_1d(equality)
+        duals[self.above] -= at_most[: self.above.sum()]
+        duals[self.below] += at_most[self.above.sum() :]
+        return duals
+
+
+def _told_bound(question: Any) -> float | None:
+    """The lower bound that the solver itself tells, if it does."""
+    extra = getattr(question.solver_stats, "extra_stats", None)
+    found = extra if isinstance(extra, Mapping) else {}
+    bound = found.get("mip_dual_bound", getattr(extra, "mip_dual_bound", None))
+    return float(bound) if bound is not None and math.isfinite(bound) else None

@@ -1,0 +1,116 @@
+"""Asks a backend to solve a `LinearModel`, under a problem's time limit and options."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import warnings
+from collections.abc import Callable
+
+from solvers.errors import SolverError
+from solvers.problem import PROVED, Problem, Status
+from solvers.programs.backends import can_stop, stoppable
+from solvers.programs.linear_program import LinearModel, LinearResult, Vector
+
+_DEFAULT = "cvxpy"
+_GAP = 0.9 * PROVED
+"""Relative, unless another is asked for: enough to call the answer optimal."""
+
+_REPORT_SECONDS = 0.2
+_GRACE = 0.5
+"""Seconds after the time limit that a backend has for its answer; HiGHS does not look at its
+clock in the middle of a heuristic or a round of cuts, and has been seen to take 3 s more."""
+
+_FAREWELL = 3.0
+"""Seconds that the end of the process waits for a backend that is late: one that comes
+back from compiled code while Python is ending aborts the process."""
+
+
+def optimize(
+    problem: Problem,
+    model: LinearModel,
+    start: Vector | None = None,
+    while_waiting: Callable[[], None] = lambda: None,
+) -> LinearResult:
+    """Solve `model` with the backend that `problem.options["backend"]` names, cvxpy by default.
+
+    Options: `backend`, such as "cvxpy", "gurobi", or "cvxpy:SCIPY" for any MILP solver that
+    cvxpy finds; `threads`; `gap`, relative; `fallback=True` goes on with HiGHS, and
+    warns, where the backend's package or licence does not do.
+
+    Args:
+        start: a point to start from, for the backends that can use one.
+        while_waiting: called a few times a second; may raise `KeyboardInterrupt`.
+
+    Raises:
+        KeyboardInterrupt: the user stopped it, and the backend cannot tell what it has found.
+    """
+    name = str(problem.options.get("backend", _DEFAULT))
+    try:
+        return _in_background(problem, name, model, start, while_waiting)
+    except SolverError as error:
+        if name == _DEFAULT or not problem.options.get("fallback", False):
+            raise
+        warnings.warn(f"going on with HiGHS: {error}", stacklevel=2)
+        return _in_background(problem, _DEFAULT, model, start, while_waiting)
+
+
+def _ask(
+    problem: Problem,
+    name: str,
+    model: LinearModel,
+    start: Vector | None,
+    stop: threading.Event,
+) -> LinearResult:
+    return stoppable(name, stop)(
+        model,
+        time_limit=max(problem.seconds_left, 0.01),
+        relative_gap=float(problem.options.get("gap", _GAP)),
+        start=start,
+        threads=int(problem.options.get("threads", 1)),
+        seed=problem.seed,
+    )
+
+
+def _in_background(
+    problem: Problem,
+    name: str,
+    model: LinearModel,
+    start: Vector | None,
+    while_waiting: Callable[[], None],
+) -> LinearResult:
+    """Ask in a thread of its own, since compiled solvers hear neither Ctrl-C nor the clock.
+
+    One that is late is not waited for: its thread ends by itself, and its answer is lost.
+    """
+    results: list[LinearResult] = []
+    errors: list[SolverError] = []
+    stop = threading.Event()
+
+    def run() -> None:
+        try:
+            results.append(_ask(problem, name, model, start, stop))
+        except SolverError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive() and time.monotonic() < problem.deadline + _GRACE:
+            thread.join(_REPORT_SECONDS)
+            while_waiting()
+    except KeyboardInterrupt:
+        stop.set()
+        if not can_stop(name) or not model.integer.any():
+            raise
+        thread.join()
+    if thread.is_alive():
+        stop.set()
+        atexit.register(thread.join, _FAREWELL)
+        return LinearResult(Status.TIMEOUT, None, None, None)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise SolverError("the backend ended without an answer; its own message is above")
+    return results[0]

@@ -1,0 +1,117 @@
+"""The first steps of training are looked at, and a plan that takes too much is made again."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import checkmate_tf
+from checkmate_tf.planning.monitor import WatchedStep
+from tests.steps import noisy_question
+
+BYTES = 4 << 20
+
+
+def allocating(count):
+    """A step that holds `count` pieces of 4 MiB at once."""
+    shape = (count, 1 << 20)
+    return tf.function(lambda x: tf.reduce_sum(x + tf.random.uniform(shape)))
+
+
+def test_a_step_within_its_budget_is_kept():
+    def never(margin):
+        raise AssertionError(margin)
+
+    budget = checkmate_tf.measure_peak(allocating(8), tf.ones(1)) + BYTES
+    watched = WatchedStep(allocating(1), budget, never)
+    for _ in range(12):
+        assert np.isfinite(watched(tf.ones(1)))
+
+
+def test_a_step_over_its_budget_gets_a_leaner_plan():
+    small, large = allocating(1), allocating(8)
+    budget = checkmate_tf.measure_peak(small, tf.ones(1)) + BYTES
+    margins = []
+
+    def leaner(margin):
+        margins.append(margin)
+        return small
+
+    watched = WatchedStep(large, budget, leaner)
+    with pytest.warns(UserWarning, match="more than the budget of .*; planned again"):
+        watched(tf.ones(1))
+    assert checkmate_tf.measure_peak(watched, tf.ones(1)) <= budget
+    assert len(margins) == 1
+    excess = checkmate_tf.measure_peak(large, tf.ones(1)) - budget
+    assert margins[0] == pytest.approx(excess, abs=BYTES)
+
+
+def test_it_gives_up_after_two_plans():
+    watched = WatchedStep(allocating(8), 1, lambda margin: allocating(8))
+    for expected in ("planned again", "planned again", "also by this plan"):
+        with pytest.warns(UserWarning, match=expected):
+            watched(tf.ones(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watched(tf.ones(1))
+
+
+def test_no_leaner_plan_is_said_once():
+    def impossible(margin):
+        raise checkmate_tf.BudgetError("budget 1 B is too small")
+
+    watched = WatchedStep(allocating(8), 1, impossible)
+    with pytest.warns(UserWarning, match="no leaner plan: budget 1 B is too small"):
+        watched(tf.ones(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watched(tf.ones(1))
+
+
+def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
+    weights = tf.Variable(tf.random.stateless_normal((256, 256), (1, 2)) / 16)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            for _ in range(24):
+                x = tf.tanh(x @ weights)
+            loss = tf.reduce_sum(x)
+        return loss, tape.gradient(loss, weights)
+
+    gc.collect()  # what other tests have left must not count as held
+    x = tf.ones((4096, 256))
+    expected = tf.function(step)(x)[1].numpy()
+    kept = checkmate_tf.rematerialize(step, budget=0.8, time_limit=6)
+    kept(x)
+    budget, overhead = kept.plan.budget, kept.plan.overhead
+    beside = tf.random.uniform((8, 1 << 20))
+    with pytest.warns(UserWarning, match="planned again"):
+        kept(x)
+    assert kept.plan.budget == budget
+    assert kept.plan.overhead > overhead
+    assert checkmate_tf.measure_peak(kept, x) <= budget
+    assert np.allclose(kept(x)[1], expected, rtol=1e-4, atol=1e-2)
+    del beside
+
+
+def test_warnings_point_to_the_line_that_runs_the_step():
+    watched = WatchedStep(allocating(8), 1, lambda margin: allocating(8))
+    with pytest.warns(UserWarning, match="planned again") as caught:
+        watched(tf.ones(1))
+    assert caught[0].filename == __file__
+
+
+def test_a_step_that_draws_random_numbers_is_not_exchanged():
+    """Its generators would begin anew."""
+    noisy, x, expected = noisy_question()
+    step = checkmate_tf.rematerialize(noisy, budget=0.8, solver="linearized_greedy")
+    losses = [step(x)[0].numpy()]
+    beside = tf.ones((8, 1 << 20))
+    losses += [step(x)[0].numpy() for _ in range(2)]
+    assert checkmate_tf.measure_peak(step, x) > step.plan.budget
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    del beside

@@ -1,0 +1,76 @@
+"""Which plan a search settles on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+import checkmate_tf
+from checkmate_tf.graph.extraction import extract_step
+from checkmate_tf.memory.forecast import forecast
+from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from solvers import BudgetError, Schedule
+from tests.steps import random_batch, small_cnn
+
+
+class FullDevice:
+    """A rehearsal on a device that runs out of memory for the first few plans."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.tried: list[Schedule] = []
+
+    def peaks(self, schedule: Schedule) -> list[int] | None:
+        self.tried.append(schedule)
+        self.left -= 1
+        return None if self.left >= 0 else [10**9]
+
+
+def search_for_the_least(rehearsal: Any) -> PlanSearch:
+    model = small_cnn()
+    extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
+    resident = extracted.graph.fixed_bytes
+    situation = Situation(extracted, resident, resident, 0, 10 * resident, ())
+    return PlanSearch(situation, "auto", "fixed", 2.0, rehearsal)
+
+
+def test_the_leanest_plan_is_not_one_that_ran_out_of_memory() -> None:
+    device = FullDevice(times=1)
+    plan = search_for_the_least(device).leanest()
+    assert plan.schedule == device.tried[-1]
+    assert (len(device.tried), plan.measured_peak) == (2, 10**9)
+
+
+def test_where_every_lean_plan_runs_out_of_memory_that_is_said() -> None:
+    device = FullDevice(times=100)
+    with pytest.raises(BudgetError, match="each of 3 plans of the least memory found exhausted"):
+        search_for_the_least(device).leanest()
+    assert len(device.tried) == 3
+
+
+def test_the_unchanged_step_is_one_of_the_candidates() -> None:
+    """Where it fits, nothing is computed again, and nothing has to be searched for."""
+    model = small_cnn()
+    extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
+    resident = extracted.graph.fixed_bytes
+    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
+    situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
+    plan = PlanSearch(situation, "auto", "free", 2.0, None).run()
+    assert plan.schedule == Schedule(range(len(extracted.graph)))
+    assert plan.overhead == 0
+    assert plan.solution.solver == "checkpoint_all"
+
+
+def test_the_least_that_an_error_names_is_enough() -> None:
+    model = small_cnn(side=64)
+    data = random_batch(32, 64)
+    step = checkmate_tf.rematerialize(model.train_step, budget="1MB", time_limit=3)
+    with pytest.raises(BudgetError, match="too small") as caught:
+        step(data)
+    assert caught.value.least is not None
+    again = checkmate_tf.rematerialize(model.train_step, budget=caught.value.least, time_limit=3)
+    again(data)
+    assert again.plan is not None
+    assert again.plan.budget == caught.value.least

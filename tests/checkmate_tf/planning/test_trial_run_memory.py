@@ -1,0 +1,107 @@
+"""A rehearsal's peaks are those of the step; its copies are freed, and may be too many."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from checkmate_tf.memory.measure import held_bytes, measure_peak
+from checkmate_tf.planning import trial_run as rehearsal_module
+from checkmate_tf.planning.trial_run import Rehearsal, RehearsalError
+from solvers import Schedule
+from tests.steps import SPEC, extraction_of
+
+
+def test_copies_do_not_count_and_are_freed():
+    """What a trial says is what the step itself holds; afterwards all is free again."""
+    weights = [tf.Variable(tf.ones((1024, 1024)) / 1024) for _ in range(8)]
+
+    def step(x):
+        x = tf.tile(x, (1, 16))
+        for each in weights:
+            x = tf.tanh(x @ each)
+        for each in weights:
+            each.assign_sub(1e-3 * each)
+        return tf.reduce_sum(x)
+
+    extracted = extraction_of(step)
+    schedule = Schedule(range(len(extracted.graph)))
+    rehearsal = Rehearsal(extracted)
+    before = held_bytes()
+    peaks = rehearsal.peaks(schedule)
+    small = 2**20
+    assert abs(held_bytes() - before) < small
+    function, x = rehearsal.function(schedule), tf.ones(SPEC.shape)
+    real = [measure_peak(function, x) for _ in range(4)]
+    copied = 8 * 4 * 2**20
+    assert abs(max(peaks) - max(real)) < copied / 4
+
+
+AT_A_WALL = """
+import tensorflow as tf
+from checkmate_tf.graph.extraction import extract_step
+from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.trial_run import Rehearsal
+weights = [tf.Variable(tf.ones((512, 512)) / 512) for _ in range(16)]
+@tf.function
+def step(x):
+    with tf.GradientTape() as tape:
+        for each in weights:
+            x = tf.tanh(x @ each)
+        loss = tf.reduce_sum(x)
+    for each, gradient in zip(weights, tape.gradient(loss, weights)):
+        each.assign_sub(1e-3 * gradient)
+    return loss
+extracted = extract_step(step.get_concrete_function(tf.TensorSpec((512, 512))))
+held = held_bytes()
+situation = Situation(extracted, held, 42 << 20, 0, 50 << 20, ())
+plan = PlanSearch(situation, "linearized_greedy", "fixed", 1.0, Rehearsal(extracted)).run()
+print(plan.measured_peak, *plan.notes, held_bytes() - held < 2**16, all(
+    bool(tf.reduce_all(each == 1 / 512)) for each in weights))
+"""
+"""The step needs 35 MB, and 16 more for copies of its variables."""
+
+
+def test_a_device_without_room_for_copies():
+    """The plan rests on its forecast then, and says so."""
+    environment = {
+        **os.environ,
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": "44",
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", AT_A_WALL],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    expected = "None not rehearsed, for the device has no room for copies of the variables"
+    assert ended.stdout.startswith(expected)
+    assert ended.stdout.split()[-2:] == ["True", "True"]
+
+
+def test_memory_runs_out_by_copies_or_by_the_plan(monkeypatch):
+    """Where there are none to speak of, the plan itself was too much for the device."""
+    variable = tf.Variable(tf.ones((1024, 1024)))
+
+    def writes(x):
+        return tf.reduce_sum(variable.assign_add(tf.exp(variable) * x[0, 0]))
+
+    def reads(x):
+        return tf.reduce_sum(tf.exp(variable) * x[0, 0])
+
+    def exhausted(*args, **kwargs):
+        raise tf.errors.ResourceExhaustedError(None, None, "injected")
+
+    def peaks(step):
+        extracted = extraction_of(step)
+        return Rehearsal(extracted).peaks(Schedule(range(len(extracted.graph))))
+
+    monkeypatch.setattr(rehearsal_module, "measure_peak", exhausted)
+    assert peaks(reads) is None
+    with pytest.raises(RehearsalError, match="no room for copies"):
+        peaks(writes)

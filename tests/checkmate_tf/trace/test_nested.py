@@ -1,0 +1,154 @@
+"""Memory of loops, branches and calls, which run as a whole, against counts by hand."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+import tensorflow as tf
+
+from checkmate_tf import measure_peak, rematerialize
+from checkmate_tf.graph.extraction import extract_step
+
+SPEC = tf.TensorSpec((64, 64))
+BYTES = 64 * 64 * 4
+STEPS = 8
+
+
+def extracted(function, *specs):
+    return extract_step(tf.function(function).get_concrete_function(*specs or (SPEC,)))
+
+
+LOOPS = "While", "StatelessWhile"
+
+
+def lists_of_loops(extraction):
+    """Bytes of all lists that loops return."""
+    program = extraction.program
+    return sum(
+        tensor.bytes
+        for operation, made in zip(program.operations, program.produced, strict=True)
+        if operation.type in LOOPS
+        for tensor in made
+        if operation.outputs[tensor.index].dtype == tf.variant
+    )
+
+
+def workspace_of(extraction, *kinds):
+    operations = extraction.program.operations
+    (found,) = (
+        extraction.workspaces[number] for number, op in enumerate(operations) if op.type in kinds
+    )
+    return found
+
+
+def loop(x, **limit):
+    def body(number, y):
+        return number + 1, tf.exp(tf.sin(y))  # the gradient reads y and the exponential
+
+    return tf.while_loop(lambda number, y: number < STEPS, body, (0, x), **limit)[1]
+
+
+def gradient_of_loop(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(loop(x, maximum_iterations=STEPS))
+    return tape.gradient(loss, x)
+
+
+def test_what_a_loop_keeps_for_its_gradient_is_counted_once():
+    """An iteration's exponential is the next one's y: in two lists, in one buffer."""
+    extraction = extracted(gradient_of_loop)
+    assert not extraction.unknown
+    assert lists_of_loops(extraction) == STEPS * BYTES
+    x = tf.ones(SPEC.shape)
+    function = tf.function(gradient_of_loop)
+    function(x)
+    assert measure_peak(lambda: function(x)) >= STEPS * BYTES
+
+
+def test_an_array_that_a_loop_fills_is_counted():
+    def fill(x):
+        array = tf.TensorArray(tf.float32, STEPS, element_shape=SPEC.shape)
+        for number in tf.range(STEPS):
+            array = array.write(number, tf.sin(x) * tf.cast(number, tf.float32))
+        return array.stack()
+
+    extraction = extracted(fill)
+    assert not extraction.unknown
+    assert lists_of_loops(extraction) == STEPS * BYTES
+
+
+@pytest.mark.parametrize("chosen", [tf.constant(True), None])
+def test_what_a_call_or_a_branch_holds_inside_is_its_workspace(chosen):
+    @tf.function
+    def inner(x):
+        y = tf.concat([x, x], 0)  # two of SPEC
+        return tf.reduce_sum(tf.concat([y, y], 0))  # and four, while two are held
+
+    def call(x):
+        return inner(tf.sin(x))
+
+    def branch(x, chosen):
+        return tf.cond(chosen, lambda: inner(x), lambda: tf.reduce_sum(x))
+
+    if chosen is None:
+        extraction = extracted(call)
+        calls = "PartitionedCall", "StatefulPartitionedCall"
+    else:
+        extraction = extracted(branch, SPEC, tf.TensorSpec((), tf.bool))
+        calls = "If", "StatelessIf"
+    assert workspace_of(extraction, *calls) == pytest.approx(6 * BYTES, abs=64)
+
+
+def test_every_step_of_a_keras_lstm_is_counted():
+    """Six values of an iteration (gates, tanh of the state, the state) and its output are kept."""
+    keras.utils.set_random_seed(0)
+    layer = keras.layers.LSTM(64, return_sequences=True)
+    layer.build((4, STEPS, 16))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return loss, tape.gradient(loss, layer.trainable_variables)
+
+    extraction = extracted(step, tf.TensorSpec((4, STEPS, 16)))
+    assert not extraction.unknown
+    inputs, kept = 4 * 16 * 4, 7 * 4 * 64 * 4
+    number = 4  # of the iteration, where the output goes
+    assert lists_of_loops(extraction) == STEPS * (inputs + kept + number)
+
+
+def test_a_step_without_loops_and_calls_has_no_unknown_memory():
+    assert not extracted(lambda x: tf.sin(tf.exp(x) @ x)).unknown
+
+
+def unlimited(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(tf.sin(tf.exp(x)))
+        loss = tf.reduce_sum(loop(y)) + tf.reduce_sum(tf.cos(y) * y)
+    return loss, tape.gradient(loss, x)
+
+
+def test_what_can_not_be_told_is_said():
+    """Nothing says how often this loop runs, so nobody knows what it keeps for its gradient."""
+    (operation,) = (op for op in extracted(unlimited).unknown if op.type in LOOPS)
+    step = rematerialize(unlimited, budget=1.0, time_limit=1, rehearse=False)
+    with pytest.warns(UserWarning, match=f"can't be told, '{operation.name}' .*more than the budg"):
+        step(tf.ones(SPEC.shape))
+    assert any(operation.name in note for note in step.plan.notes)
+
+
+def test_a_loop_over_batches_of_any_size_is_counted_or_said():
+    layer = keras.layers.LSTM(64, return_sequences=True)
+    layer.build((None, STEPS, 16))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return loss, tape.gradient(loss, layer.trainable_variables)
+
+    concrete = tf.function(step).get_concrete_function(tf.TensorSpec((None, STEPS, 16)))
+    extraction = extract_step(concrete, batch_size=4)
+    counted = lists_of_loops(extraction) >= STEPS * 6 * 4 * 64 * 4
+    assert counted or {op.type for op in extraction.unknown} & set(LOOPS)

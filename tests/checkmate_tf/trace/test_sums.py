@@ -1,0 +1,87 @@
+"""Sums of three and more are added in the order of the plain step's kernel, to the last bit.
+
+The truth is the plain function, with Grappler off, which adds in an order of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from checkmate_tf.trace.sums import groups
+
+SCRIPT = """
+    import json
+    import numpy as np
+    import tensorflow as tf
+    from checkmate_tf.graph.extraction import extract_step
+    from checkmate_tf.rewriting.rewrite import rewrite_extracted
+    from solvers import Schedule
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    g, x, c = (tf.random.stateless_normal((3000,), (7, seed)) for seed in range(3))
+    mul, add = (lambda a, b: tf.raw_ops.Mul(x=a, y=b)), (lambda *all: tf.raw_ops.AddN(inputs=all))
+
+    def many(count):
+        return lambda g, x, c: add(*(tf.exp(g * (1 + number)) for number in range(count)))
+
+    def gradient_of_broadcast(g, x, c):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.exp(x)
+            tape.watch(y)
+            z = tf.sin(y + y) * y + c * tf.exp(y)
+        return tape.gradient(z, y)
+
+    cases = {
+        "in order": lambda g, x, c: add(mul(g, x), tf.exp(g), tf.exp(c)),
+        "equal ones": lambda g, x, c: add(mul(g, x), mul(x, g), tf.exp(c)),
+        "one twice": lambda g, x, c: (lambda p: add(p, p, tf.exp(c)))(mul(g, x)),
+        "arguments": lambda g, x, c: add(g, x, tf.exp(c)),
+        "all arguments": lambda g, x, c: add(g, x, c),
+        "views": lambda g, x, c: (lambda p: add(tf.reshape(p, [-1]), tf.identity(p), tf.exp(c)))(
+            mul(g, x)),
+        "read later": lambda g, x, c: (lambda p, q: add(p, q, tf.exp(c)) * p * tf.identity(q))(
+            mul(g, x), tf.sin(x)),
+        "gradients": gradient_of_broadcast,
+        **{f"{count} inputs": many(count) for count in (3, 8, 9, 10, 11, 16, 17, 26)},
+    }
+    # Of its own, so that TensorFlow does not merge what is equal in two cases.
+    inputs = [[g, x, c]] * len(cases)
+    different = []
+    for shape in ((3000,), (None,)):
+        function = tf.function(
+            lambda *inputs: {name: case(*own) for (name, case), own in zip(cases.items(), inputs)},
+            input_signature=[[tf.TensorSpec(shape)] * 3] * len(cases),
+        )
+        extracted = extract_step(function.get_concrete_function(), 3000)
+        ours = rewrite_extracted(extracted, Schedule(range(len(extracted.graph))))(*inputs)
+        for name, plain in function(*inputs).items():
+            if plain.numpy().tobytes() != ours[name].numpy().tobytes():
+                different.append(f"{name} {shape}")
+    print(json.dumps([len(cases), different]))
+"""
+
+
+@pytest.mark.parametrize("one_dnn", ["0", "1"])
+def test_bits_of_sums(one_dnn):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": one_dnn},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    count, different = json.loads(done.stdout.splitlines()[-1])
+    assert count > 10
+    assert different == []
+
+
+def test_every_input_is_added_once():
+    for count in range(3, 60):
+        assert [place for group in groups(count) for place in group] == list(range(count))

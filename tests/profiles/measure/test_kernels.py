@@ -1,0 +1,72 @@
+"""Kernels compute what the operation computes, as often as they are told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from profiles.fusion import Fusion
+from profiles.measure.kernels import Kernel, repeats_kept
+from profiles.measure.random_inputs import random_inputs
+from profiles.operation import Operation, TensorSize
+from tests.fusions import FILTER_FIRST, FUSED, GRADIENTS
+
+
+def _floats(*shape: int) -> TensorSize:
+    return TensorSize("float32", shape)
+
+
+PRODUCT = Operation("MatMul", (_floats(4, 5), _floats(5, 6)), (_floats(4, 6),))
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_the_result_is_the_operations(repeats: int) -> None:
+    left, right = random_inputs(PRODUCT).values()
+    (result,) = Kernel(PRODUCT, "CPU:0").function(repeats)()
+    np.testing.assert_allclose(result, left.numpy() @ right.numpy(), rtol=1e-5)
+
+
+def test_a_fusion_passes_values_on_between_its_parts() -> None:
+    image, window, bias = random_inputs(FUSED).values()
+    (result,) = Kernel(FUSED, "CPU:0").function(2)()
+    expected = tf.nn.conv2d(image, window, 1, "SAME") + bias
+    np.testing.assert_allclose(result, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_every_repeat_runs(repeats: int) -> None:
+    """Seen from outside: each repeat adds to a variable."""
+    value = _floats(3)
+    operation = Operation(
+        "AssignAddVariableOp", (TensorSize("resource"), value), (), (("dtype", "float32"),)
+    )
+    with repeats_kept():
+        kernel = Kernel(operation, "CPU:0")
+        run = kernel.function(repeats)  # has run once
+        variable, added = kernel._inputs.values()
+        start = variable.numpy()
+        run()
+    np.testing.assert_allclose(variable.numpy() - start, repeats * added.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("repeats", [5, 65])
+@pytest.mark.parametrize("fusion", [FUSED, GRADIENTS, FILTER_FIRST], ids=lambda each: each.type)
+def test_fusions_run_as_often_as_they_are_told(fusion: Fusion, repeats: int) -> None:
+    """oneDNN would fuse a part of one repeat with a part of another, which is a cycle."""
+    with repeats_kept():
+        once, often = (Kernel(fusion, "CPU:0").function(count)() for count in (1, repeats))
+    for one, other in zip(once, often, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5)
+
+
+def test_options_of_the_user_come_back() -> None:
+    def switches() -> tuple[bool, bool]:
+        options = tf.config.optimizer.get_experimental_options()
+        return options["arithmetic_optimization"], options["dependency_optimization"]
+
+    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
+    with repeats_kept():
+        assert switches() == (False, False)
+    assert switches() == (False, True)
+    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": True})

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from solvers import ComputationGraph, GraphError, Node, Schedule, simulate
+from solvers.graph import input_order_peak
+
+
+def test_what_follows_from_the_nodes() -> None:
+    graph = ComputationGraph(
+        (
+            Node("a", 1.5, 4),
+            Node("b", 2, 3, workspace=7, dependencies=(0,)),
+            Node("c", 0.25, 2, dependencies=(1,), first_reads=(0, 1), after=(0,)),
+        ),
+        fixed_bytes=100,
+    )
+    assert len(graph) == 3
+    assert graph.costs.tolist() == [1.5, 2, 0.25]
+    assert graph.memories.tolist() == [4, 3, 2]
+    assert graph.workspaces.tolist() == [0, 7, 0]
+    assert graph.reads == ((), (0,), (0, 1))
+    assert graph.users == ((1, 2), (2,), ())
+    assert graph.edges == ((0, 1), (0, 2), (1, 2))
+    assert graph.one_pass_cost == 3.75
+    assert input_order_peak(graph) == 100 + 4 + 3 + 7
+
+
+def test_the_graph_without_nodes_is_empty() -> None:
+    graph = ComputationGraph((), fixed_bytes=5)
+    assert (len(graph), graph.one_pass_cost, input_order_peak(graph)) == (0, 0, 5)
+    assert simulate(graph, Schedule([])).timeline.shape == (0,)
+
+
+def _second(**values: Any) -> tuple[Node, ...]:
+    return (Node("a", 1, 1), Node(**({"name": "b", "cost": 1, "memory": 1} | values)))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (_second(cost=-1), r"net: node 'b' \(number 1\): cost is -1; it must be zero or more"),
+        (_second(cost=math.nan), "cost is nan"),
+        (_second(cost=math.inf), "cost is inf"),
+        (_second(cost="much"), "cost is 'much'"),
+        (_second(memory=-4), "memory is -4"),
+        (_second(workspace=-4), "workspace is -4"),
+        (_second(dependencies=(1,)), "dependencies names node 1, which is not earlier"),
+        (_second(dependencies=(-1,)), "dependencies names node -1, which is not earlier"),
+        (_second(first_reads=(2,)), "first_reads names node 2, which is not earlier"),
+        (_second(after=(1,)), "after names node 1, which is not earlier"),
+        (_second(expired_by=(1,)), "expired_by names node 1, which is not later"),
+        (_second(expired_by=(2,)), "expired_by names node 2, which is not later"),
+    ],
+)
+def test_a_broken_node_is_refused_by_name(nodes: tuple[Node, ...], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        ComputationGraph(nodes, name="net")
+
+
+def test_negative_fixed_bytes_are_refused() -> None:
+    with pytest.raises(GraphError, match="net: fixed_bytes is -1"):
+        ComputationGraph((), fixed_bytes=-1, name="net")

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from solvers import CheckmateError
+from solvers.graph.files import read_json, write_whole
+
+
+def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("old")
+    write_whole(path, '["ü"]')
+    assert read_json(path) == ["ü"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["replace", "chmod"])
+def test_the_old_file_stays_where_writing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    path = tmp_path / "plan.json"
+    path.write_text("old")
+    monkeypatch.setattr(os, name, fail)
+    with pytest.raises(CheckmateError, match=r"plan\.json: cannot be written: disk full"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_old_file_stays_where_the_text_cannot_be_encoded(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "new \ud800")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CheckmateError, match=r"plan\.json: cannot be written: No such file"):
+        write_whole(tmp_path / "none" / "plan.json", "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").mkdir()
+    with pytest.raises(CheckmateError, match=r"plan\.json: cannot be written: Is a directory"):
+        write_whole(tmp_path / "plan.json", "new")
+    assert list(tmp_path.iterdir()) == [tmp_path / "plan.json"]
+
+
+def test_a_new_file_is_as_readable_as_any(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    write_whole(tmp_path / "whole", "")
+    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "cannot be read: it is not a text file"),
+        (b"", r"line 1, column 1: not JSON.*\(is the file cut short\?\)"),
+        (b'{"a": [1,\n', r"line 2, column 1: not JSON.*\(is the file cut short\?\)"),
+        (b'{"a": "b', r"line 1, column 7: not JSON: Unterminated string.*cut short"),
+        (b'{"a":\n 1 2}', r"line 2, column 4: not JSON: Expecting ',' delimiter$"),
+    ],
+)
+def test_what_is_not_json_is_refused_with_its_place(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    with pytest.raises(CheckmateError, match=rf"plan\.json: {message}"):
+        read_json(path)

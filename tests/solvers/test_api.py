@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import solvers
+from solvers import SOLVERS, BudgetError, SolverError, Status, find_solver, solve
+from tests.graphs import SKIP
+
+
+def test_an_unknown_solver_is_answered_with_all_names() -> None:
+    with pytest.raises(
+        SolverError, match=r"no solver 'serch' \(did you mean 'search'\?\)"
+    ) as caught:
+        find_solver("serch")
+    assert all(name in str(caught.value) for name in SOLVERS)
+    with pytest.raises(SolverError, match="no solver '7'; there are: auto, "):
+        solve(SKIP, 0.8, "7")
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_is_where_the_table_says(name: str) -> None:
+    entry = find_solver(name)
+    assert entry.name == name
+    assert callable(entry.load())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"time_limit": 0}, SolverError, "time limit 0 is not a positive number of seconds"),
+        ({"time_limit": -1}, SolverError, "time limit -1 is not"),
+        ({"time_limit": float("nan")}, SolverError, "time limit nan is not"),
+        ({"order": "any"}, SolverError, "order 'any' is neither 'fixed' nor 'free'"),
+        ({"budget": "much"}, BudgetError, "budget 'much' is not a size"),
+    ],
+)
+def test_a_question_that_makes_no_sense(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        solve(**({"graph": SKIP, "budget": 0.8, "solver": "checkpoint_all"} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("solver", "option", "message"),
+    [
+        (
+            "milp",
+            "gpa",
+            r"'milp' has no option 'gpa' \(did you mean 'gap'\?\); its options: backend,",
+        ),
+        ("auto", "accounting", "'auto' has no option 'accounting'; its options: backend, starts"),
+        ("search", "backend", "'search' has no option 'backend'; its options: starts"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_an_error(
+    solver: str, option: str, message: str
+) -> None:
+    with pytest.raises(SolverError, match=message):
+        solve(SKIP, 0.8, solver, **{option: 1})
+
+
+def test_every_option_of_the_table_is_read_somewhere() -> None:
+    sources = " ".join(path.read_text() for path in Path(solvers.__file__).parent.rglob("*.py"))
+    for entry in SOLVERS.values():
+        for option in entry.options:
+            assert f'options.get("{option}"' in sources, (entry.name, option)
+
+
+@pytest.mark.parametrize(
+    ("budget", "status"),
+    [(9, Status.FEASIBLE), ("9B", Status.FEASIBLE), ("100%", Status.FEASIBLE), (8, Status.TIMEOUT)],
+)
+def test_budgets_reach_the_solver_in_bytes(budget: Any, status: Status) -> None:
+    solution = solve(SKIP, budget, "checkpoint_all")
+    assert (solution.status, solution.least_budget) == (status, 9)
+
+
+def test_solvers_work_where_tensorflow_cannot_be_imported() -> None:
+    program = """
+import sys
+sys.modules["tensorflow"] = None  # importing it raises ImportError from here on
+from solvers import SOLVERS, ComputationGraph, Node, solve
+for entry in SOLVERS.values():
+    entry.load()
+graph = ComputationGraph((Node("a", 1, 4), Node("b", 1, 4, dependencies=(0,))))
+print(solve(graph, 8, "moments").status)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (run.stdout, run.returncode) == ("optimal\n", 0), run.stderr
+
+
+def test_importing_solvers_stays_light() -> None:
+    program = (
+        "import sys, solvers; print([each for each in "
+        "('tensorflow', 'cvxpy', 'numba', 'gurobipy', 'matplotlib') if each in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout == "[]\n", run.stderr

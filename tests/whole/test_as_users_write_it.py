@@ -1,0 +1,224 @@
+"""Steps as people write them and call them: results are those of the step without the decorator.
+
+Every test compares with the plain step: Keras' own `fit`, or `tf.function`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import checkmate_tf
+from solvers import BudgetError, CheckmateError, Schedule
+
+SIZE, BATCH = 64, 256
+
+planned = functools.partial(checkmate_tf.rematerialize, budget=0.9, time_limit=1, rehearse=False)
+
+
+def numbers(batch=BATCH, seed=0):
+    return tf.constant(np.random.default_rng(seed).normal(size=(batch, SIZE)), tf.float32)
+
+
+def weights():
+    return tf.Variable(tf.random.stateless_normal((SIZE, SIZE), (1, 2)) / 8)
+
+
+def network(x, kernel):
+    for _ in range(8):
+        x = tf.tanh(x @ kernel)
+    return x
+
+
+def loss_and_gradient(x, kernel):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(network(x, kernel) ** 2)
+    return loss, tape.gradient(loss, kernel)
+
+
+def same(ours, plain):
+    ours, plain = (tf.nest.flatten(each, expand_composites=True) for each in (ours, plain))
+    assert len(ours) == len(plain)
+    for one, other in zip(ours, plain, strict=True):
+        one, other = np.array(one), np.array(other)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("outer", [tf.function, lambda function: function])
+def test_a_gradient_through_a_step(outer):
+    """As a gradient penalty is: the step itself differentiates, and a tape around it does too."""
+    kernel = weights()
+
+    def steepness(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(network(x, kernel) ** 2)
+        return tf.reduce_sum(tape.gradient(loss, x) ** 2)
+
+    def gradients(step):
+        def differentiated(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                penalty = step(x)
+            return penalty, tape.gradient(penalty, [x, kernel], unconnected_gradients="zero")
+
+        return outer(differentiated)
+
+    step = planned(steepness)
+    same(gradients(step)(numbers()), gradients(tf.function(steepness))(numbers()))
+    assert step.plan is not None
+
+
+class Slots:
+    """An object without a dictionary."""
+
+    __slots__ = ("__weakref__", "kernel")
+
+    def __init__(self):
+        self.kernel = weights()
+
+    @planned
+    def step(self, x):
+        return loss_and_gradient(x, self.kernel)
+
+
+def test_a_method_of_an_object_with_slots():
+    one, other = Slots(), Slots()
+    other.kernel.assign(2 * other.kernel)
+    plain = tf.function(loss_and_gradient)
+    for each in (one, other, one):
+        same(each.step(numbers()), plain(numbers(), each.kernel))
+    assert Slots.step.plan is not None
+
+
+def test_a_class_method():
+    class Parent:
+        kernel = weights()
+
+        @classmethod
+        @planned
+        def train(cls, x):
+            return loss_and_gradient(x, cls.kernel)
+
+    class Child(Parent):
+        kernel = tf.Variable(2 * Parent.kernel)
+
+    plain = tf.function(loss_and_gradient)
+    for kind in (Parent, Child, Parent):
+        same(kind.train(numbers()), plain(numbers(), kind.kernel))
+        same(kind().train(numbers()), plain(numbers(), kind.kernel))
+    assert Child.train.plan is not None
+    with pytest.raises(CheckmateError, match="write @classmethod above @rematerialize"):
+        planned(classmethod(loss_and_gradient))
+
+
+def test_a_method_that_is_decorated_again_and_again():
+    """As when a cell of a notebook runs again; the freed step's id is given to the next."""
+
+    class Model:
+        kernel = weights()
+
+    model = Model()
+    for number in range(6):
+
+        def step(self, x, number=number):
+            return loss_and_gradient(x, self.kernel)[0] + number
+
+        Model.step = planned(step)
+        del step
+        expected = loss_and_gradient(numbers(), model.kernel)[0] + number
+        same(model.step(numbers()), expected)
+        Model.step = None
+
+
+def test_a_weight_vector_among_the_arguments_has_no_batch():
+    """Only what is as long as the batch is taken to be one of its kind."""
+    kernel = weights()
+
+    def step(x, classes, mixing):
+        return loss_and_gradient((x * classes) @ mixing, kernel)
+
+    ours, plain = planned(step, batch_size=BATCH), tf.function(step)
+    for batch in (BATCH, 100, SIZE, BATCH):
+        arguments = numbers(batch), tf.ones(SIZE), tf.eye(SIZE)
+        same(ours(*arguments), plain(*arguments))
+    assert ours.plan is not None
+
+
+def test_what_is_not_a_batch_may_come_first():
+    kernel = weights()
+
+    def step(mixing, x):
+        return loss_and_gradient(x @ mixing, kernel)
+
+    ours, plain = planned(step, batch_size=BATCH), tf.function(step)
+    for batch in (BATCH, 100, BATCH):
+        same(ours(tf.eye(SIZE), numbers(batch)), plain(tf.eye(SIZE), numbers(batch)))
+    assert ours.plan is not None
+
+
+def test_code_that_asks_for_the_batch_size():
+    """In Python, where a trace for batches of any size has none."""
+    kernel = weights()
+
+    def step(x):
+        return loss_and_gradient(x + tf.ones((x.shape[0], SIZE)), kernel)
+
+    ours, plain = planned(step, batch_size=BATCH), tf.function(step)
+    with pytest.warns(UserWarning, match="each size gets a trace and a plan of its own"):
+        ours(numbers())
+    for batch in (BATCH, 100, BATCH):
+        same(ours(numbers(batch)), plain(numbers(batch)))
+    assert ours.plan is not None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"reduce_retracing": True}, {"input_signature": [tf.TensorSpec((None, SIZE))]}],
+)
+def test_a_function_that_is_traced_for_any_batch(options):
+    kernel = weights()
+    plain = tf.function(lambda x: loss_and_gradient(x, kernel), **options)
+    ours = planned(plain)
+    for batch in (100, 50, 25, BATCH, 75):
+        same(ours(numbers(batch)), plain(numbers(batch)))
+    assert ours.plan is not None
+
+
+def test_a_solver_that_finds_nothing_where_there_is_something():
+    kernel = weights()
+    step = planned(lambda x: loss_and_gradient(x, kernel), budget=0.7, solver="checkpoint_all")
+    with pytest.raises(BudgetError, match="'checkpoint_all' found no schedule"):
+        step(numbers())
+
+
+def test_a_loop_that_made_up_inputs_keep_running(monkeypatch):
+    """Made-up whole numbers are zeros, by which this loop gets nowhere."""
+    monkeypatch.setattr("checkmate_tf.planning.trial_run._PATIENCE", 0.5)
+    kernel = weights()
+
+    def step(x, stride):
+        place = tf.constant(0)
+        while place < 10:
+            place += stride[0]
+        return loss_and_gradient(x, kernel), place
+
+    ours = planned(step, rehearse=True)
+    arguments = numbers(), tf.constant([3])
+    same(ours(*arguments), tf.function(step)(*arguments))
+    if checkmate_tf.memory.measure.held_bytes() is not None:  # else nothing is rehearsed
+        assert any("a run on made-up inputs took over 0.5 s" in each for each in ours.plan.notes)
+
+
+def test_many_plans_are_no_retracing(caplog):
+    """TensorFlow counts traces by the code of a function, which all plans share."""
+    kernel = weights()
+    step = tf.function(lambda x: loss_and_gradient(x, kernel))
+    for batch in range(100, 106):
+        concrete = step.get_concrete_function(numbers(batch))
+        order = Schedule(range(len(checkmate_tf.extract(concrete))))
+        same(checkmate_tf.rewrite(concrete, order)(numbers(batch)), concrete(numbers(batch)))
+    assert not [each for each in caplog.messages if "as_function" in each]
