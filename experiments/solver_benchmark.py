@@ -42,12 +42,17 @@ GROUPS = ("paper", "layered", "steps", "size")
 
 @dataclass(frozen=True)
 class Question:
-    """A graph under a budget in % of its input-order peak, in a fixed or a free order."""
+    """A graph under a budget in % of its input-order peak, in a fixed or a free order.
+
+    Attributes:
+        instance: the published one that the graph is like; see `experiments.published`.
+    """
 
     graph: ComputationGraph
     budget: int
     order: Order
     time_limit: float
+    instance: str = ""
 
     @property
     def title(self) -> str:
@@ -89,7 +94,7 @@ def paper_questions() -> Iterator[Question]:
         graph = build()
         lean = (40, 30, 20) if name in ("MobileNet", "ResNet50") else ()
         for budget in (90, 80, 70, 60, 50, *lean):
-            yield Question(graph, budget, "fixed", 60.0)
+            yield Question(graph, budget, "fixed", 60.0, name)
 
 
 def layered_questions() -> Iterator[Question]:
@@ -97,9 +102,9 @@ def layered_questions() -> Iterator[Question]:
     for nodes, edges in SIZES.items():
         graph = layered_graph(nodes, edges)
         for budget in (90, 80, 70):
-            yield Question(graph, budget, "fixed", 60.0)
+            yield Question(graph, budget, "fixed", 60.0, f"layered-{nodes}")
         for budget in (90, 80, 70, 60):
-            yield Question(graph, budget, "free", 30.0)
+            yield Question(graph, budget, "free", 30.0, f"layered-{nodes}")
 
 
 def step_questions() -> Iterator[Question]:
@@ -166,7 +171,7 @@ def ask(question: Question, solver: str, seeds: int) -> tuple[Row, list[Point]]:
         first_seconds=_median(points[0].seconds for points in curves if points),
         seconds=statistics.median(each.seconds for each in answers),
         seeds=seeds,
-        published=published_overhead(len(graph), len(graph.edges), question.order, question.budget),
+        published=published_overhead(question.instance, question.order, question.budget),
     )
     return row, curves[0]
 

@@ -8,8 +8,8 @@ from solvers.checkpointing.checkpoints import forward_nodes
 from solvers.graph import ComputationGraph
 
 
-def articulation_points(graph: ComputationGraph) -> set[int]:
-    """Forward nodes through which every path from the input to the output goes.
+def articulation_points(graph: ComputationGraph) -> list[int]:
+    """Forward nodes through which every path from the input to the output goes, ascending.
 
     These are the articulation points of the undirected forward graph with one node more for
     what comes before it and one for what comes after it, so that the ends of a chain count.
@@ -17,7 +17,7 @@ def articulation_points(graph: ComputationGraph) -> set[int]:
     Example:
         >>> from solvers.graph.layer_graphs import unit_chain
         >>> articulation_points(unit_chain(3))
-        {0, 1, 2}
+        [0, 1, 2]
     """
     forward = forward_nodes(graph)
     edges = [(i, j) for i, j in graph.edges if not graph.nodes[j].backward]
@@ -26,7 +26,7 @@ def articulation_points(graph: ComputationGraph) -> set[int]:
     undirected.add_edges_from((before, j) for j in set(forward) - {j for _, j in edges})
     undirected.add_edges_from((i, after) for i in set(forward) - {i for i, _ in edges})
     points = set(nx.articulation_points(undirected))
-    return {i for i in forward if i in points}
+    return [i for i in forward if i in points]
 
 
 def is_chain(graph: ComputationGraph) -> bool:

@@ -162,6 +162,4 @@ def _articulation_points(graph: ComputationGraph) -> list[int]:
             f"{graph.name}: the forward graph has no articulation points, so there is nowhere to "
             "cut it; use linearized_sqrt or linearized_greedy"
         )
-    # The authors number the members of a Python set in its own order, which for integers is
-    # fixed but not always ascending, and the figures of AP √n on a U-Net depend on it.
-    return list(points)
+    return points

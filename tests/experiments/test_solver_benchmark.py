@@ -31,10 +31,10 @@ def test_a_curve_begins_with_the_first_schedule() -> None:
     assert points[-1].gap == 0
 
 
-def test_published_rows_are_found_by_their_size() -> None:
-    assert published_overhead(1000, 5875, "free", 70) == 7.4
-    assert published_overhead(353, 751, "fixed", 80) == 0.3
-    assert published_overhead(353, 752, "fixed", 80) is None
+def test_published_rows_are_found_by_name() -> None:
+    assert published_overhead("layered-1000", "free", 70) == 7.4
+    assert published_overhead("ResNet50", "fixed", 80) == 0.3
+    assert published_overhead("VGG16", "fixed", 80) is None
 
 
 def test_the_benchmark_writes_table_csv_and_plot(
