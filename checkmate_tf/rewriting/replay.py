@@ -2,7 +2,7 @@
 
 The executor runs an operation as soon as it is ready, so order is what saves memory: each
 window of operations waits for the one before it. A window is one operation of any size and those
-after it that together make too little to matter, so that small ones may run side by side. The
+after it that together need too little to matter, so that small ones may run side by side. The
 pairs that oneDNN fuses whatever control edges say share a window; sources and views get no edge.
 """
 
@@ -70,7 +70,7 @@ class _Replay:
         self.window_bytes = window_bytes
         self.waits_for: list[Any] = []  # the window before
         self.window: list[Any] = []  # emitted after it so far
-        self.small_bytes = 0  # made in the window by all but its first operation
+        self.small_bytes = 0  # made and worked with in the window by all but its first operation
         self.tiny = {(tensor.producer, tensor.index) for tensor in extraction.tiny}
 
     def run(self, schedule: Schedule) -> list[Any]:
@@ -84,7 +84,9 @@ class _Replay:
 
     def _emit_segment(self, segment: Sequence[int]) -> None:
         inside = set(segment)
-        self.small_bytes += sum(t.bytes for m in segment for t in self.program.produced[m])
+        for member in segment:
+            self.small_bytes += sum(t.bytes for t in self.program.produced[member])
+            self.small_bytes += self.extraction.workspaces[member]
         if self.small_bytes > self.window_bytes or not self.window:
             self._close_window()
         alias = self._aliases(segment)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
+import networkx as nx
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -72,6 +74,35 @@ def test_a_schedule_that_recomputes_computes_more_operations():
 
     planned = sum(graph.nodes[i].operations.count("Conv2D") for i in schedule.steps)
     assert count(inner) == planned == 2 * count(concrete)
+
+
+def test_operations_with_large_workspaces_wait_for_each_other():
+    """The gradients of filters are small; what they work with is not, and must not add up."""
+    filters = [tf.Variable(tf.ones((3, 3, 4, 4))) for _ in range(3)]
+
+    @tf.function(input_signature=[tf.TensorSpec((8, 32, 32, 4))])
+    def step(x):
+        with tf.GradientTape() as tape:
+            branches = [tf.tanh(tf.nn.conv2d(x, each, 1, "SAME")) for each in filters]
+            loss = tf.reduce_sum(tf.square(tf.add_n(branches)))
+        return tape.gradient(loss, filters)
+
+    concrete = step.get_concrete_function()
+    kind = "Conv2DBackpropFilter"
+    extracted = extract_step(concrete, workspace=lambda each: (1 << 24) * (kind in each.type))
+    rewritten = rewrite_extracted(extracted, Schedule(range(len(extracted.graph))))
+    x = tf.random.stateless_normal((8, 32, 32, 4), (1, 2))
+    waits = nx.DiGraph()
+    for each in tf.function(rewritten).get_concrete_function(x).graph.get_operations():
+        waits.add_node(each.name, kind=each.type)
+        for before in (*(tensor.op for tensor in each.inputs), *each.control_inputs):
+            waits.add_edge(before.name, each.name)
+    gradients = [name for name in nx.topological_sort(waits) if waits.nodes[name]["kind"] == kind]
+    assert len(gradients) == 3
+    for first, second in itertools.pairwise(gradients):
+        assert nx.has_path(waits, first, second)
+    for ours, plain in zip(rewritten(x), step(x), strict=True):
+        np.testing.assert_array_equal(ours, plain)
 
 
 def test_rewrite_takes_the_arguments_of_the_function():
