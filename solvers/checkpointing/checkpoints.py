@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from solvers.graph import BoolMatrix, ComputationGraph, Schedule
+from solvers.graph import BoolMatrix, ComputationGraph
 from solvers.graph.matrices import least_recomputation
 
 
@@ -38,18 +38,6 @@ def checkpoint_matrices(
                 if graph.nodes[number].backward:
                     S[number + 1 : last + 1, number] = True
     return least_recomputation(graph, S)
-
-
-def checkpoint_schedule(graph: ComputationGraph, checkpoints: Collection[int]) -> Schedule:
-    """The schedule that keeps `checkpoints` and recomputes every segment once.
-
-    Example:
-        >>> from solvers import simulate
-        >>> from solvers.graph.layer_graphs import unit_chain
-        >>> simulate(unit_chain(8), checkpoint_schedule(unit_chain(8), [1, 3, 5, 7])).cost
-        21.0
-    """
-    return Schedule.from_matrices(graph, *checkpoint_matrices(graph, checkpoints))
 
 
 def retain_gradients(graph: ComputationGraph, S: BoolMatrix) -> None:

@@ -46,17 +46,6 @@ def slot_counts(graph: ComputationGraph) -> list[int]:
     return sorted({int(each) for each in slots})
 
 
-def least_forward_steps(steps: int, checkpoints: int) -> int:
-    """t(l, s): forward steps that reverse `steps` of them with `checkpoints`, the input's included.
-
-    Example:
-        >>> least_forward_steps(10, 3)
-        15
-    """
-    r = _repetitions(steps, checkpoints)
-    return r * steps - _beta(checkpoints + 1, r - 1)
-
-
 def griewank_matrices(graph: ComputationGraph, slots: int) -> Matrices:
     """(R, S) of revolve on a chain with `slots` values kept at a time, besides the input."""
     n = len(graph)
