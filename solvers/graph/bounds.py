@@ -41,8 +41,8 @@ def needs(graph: ComputationGraph) -> list[int]:
     These are its output, its workspace, and all that it reads.
     """
     return [
-        node.memory + node.workspace + sum(graph.nodes[read].memory for read in reads)
-        for node, reads in zip(graph.nodes, graph.reads, strict=True)
+        node.memory + node.workspace + sum(graph.nodes[read].memory for read in node.dependencies)
+        for node in graph.nodes
     ]
 
 

@@ -30,7 +30,7 @@ VERSION = 1
 Graph = TypeVar("Graph")
 
 _NODE_FIELDS = {each.name: each for each in fields(Node)}
-_REFERENCES = ("dependencies", "first_reads", "after", "expired_by")
+_REFERENCES = ("dependencies", "after", "expired_by")
 
 
 def write_graph(path: str | Path, nodes: Sequence[Node], **attributes: Any) -> None:

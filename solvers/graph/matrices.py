@@ -14,11 +14,6 @@ from solvers.graph.computation_graph import ComputationGraph
 from solvers.graph.schedule import BoolMatrix
 
 
-def reads_in_stage(graph: ComputationGraph, stage: int, node: int) -> tuple[int, ...]:
-    """What computing `node` in `stage` reads; its first computation is in its own stage."""
-    return graph.reads[node] if node == stage else graph.nodes[node].dependencies
-
-
 def matrix_peak(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix) -> int:
     """Peak in bytes of (R, S) by equations (2)–(5), `fixed_bytes` included.
 
@@ -38,7 +33,7 @@ def matrix_peak(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix) -> int:
     kept_next = np.vstack([S[1:], np.zeros((1, len(graph)), dtype=np.bool_)])
     for t in range(len(graph)):
         computed = [int(k) for k in np.flatnonzero(R[t])]
-        last_read = {i: k for k in computed for i in reads_in_stage(graph, t, k)}
+        last_read = {i: k for k in computed for i in graph.nodes[k].dependencies}
         used = kept_next[t].copy()
         used[list(last_read)] = True
         memory = int(graph.memories[S[t] & used].sum())  # (2)
@@ -46,7 +41,7 @@ def matrix_peak(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix) -> int:
             memory += int(graph.memories[k])  # (3)
             peak = max(peak, memory + int(graph.workspaces[k]))
             freed = [  # (4), (5)
-                i for i in reads_in_stage(graph, t, k) if last_read[i] == k and not kept_next[t, i]
+                i for i in graph.nodes[k].dependencies if last_read[i] == k and not kept_next[t, i]
             ]
             memory -= int(graph.memories[freed].sum())
     return peak + graph.fixed_bytes
@@ -74,7 +69,7 @@ def least_recomputation(graph: ComputationGraph, S: BoolMatrix) -> tuple[BoolMat
                 _provide(graph, R, S, t, i, expires[i], scan)
         while scan:
             k = -heapq.heappop(scan)
-            for i in reads_in_stage(graph, t, k):
+            for i in graph.nodes[k].dependencies:
                 if not (R[t, i] or S[t, i]):
                     _provide(graph, R, S, t, i, expires[i], scan)
     return R, S

@@ -39,7 +39,6 @@ def renumber(graph: ComputationGraph, order: Sequence[int]) -> ComputationGraph:
         replace(
             graph.nodes[node],
             dependencies=ranks(graph.nodes[node].dependencies),
-            first_reads=ranks(graph.nodes[node].first_reads),
             after=ranks(graph.nodes[node].after),
             expired_by=ranks(graph.nodes[node].expired_by),
         )
@@ -50,7 +49,7 @@ def renumber(graph: ComputationGraph, order: Sequence[int]) -> ComputationGraph:
 
 def predecessors(graph: ComputationGraph) -> list[set[int]]:
     """For every node, the nodes whose first computations come before its own in every order."""
-    before = [{*graph.reads[i], *node.after} for i, node in enumerate(graph.nodes)]
+    before = [{*node.dependencies, *node.after} for node in graph.nodes]
     for i, node in enumerate(graph.nodes):
         for other in node.expired_by:
             before[other].add(i)
@@ -71,8 +70,9 @@ def greedy_order(graph: ComputationGraph) -> tuple[int, ...]:
     unread = [len(users) for users in graph.users]
 
     def added(i: int) -> int:
-        freed = sum(graph.nodes[read].memory for read in graph.reads[i] if unread[read] == 1)
-        return graph.nodes[i].memory * bool(graph.users[i]) - freed
+        node = graph.nodes[i]
+        freed = sum(graph.nodes[read].memory for read in node.dependencies if unread[read] == 1)
+        return node.memory * bool(graph.users[i]) - freed
 
     ready = [(added(i), i) for i in range(len(graph)) if waiting[i] == 0]
     heapq.heapify(ready)
@@ -88,7 +88,7 @@ def greedy_order(graph: ComputationGraph) -> tuple[int, ...]:
             waiting[other] -= 1
             if waiting[other] == 0:
                 heapq.heappush(ready, (added(other), other))
-        for read in graph.reads[i]:
+        for read in graph.nodes[i].dependencies:
             unread[read] -= 1
             if unread[read] == 1:
                 # The last reader of this value has become cheaper: queue it again.

@@ -71,7 +71,7 @@ class Schedule:
             if not is_first and node not in wanted:
                 continue
             wanted.discard(node)
-            wanted.update(graph.reads[node] if is_first else graph.nodes[node].dependencies)
+            wanted.update(graph.nodes[node].dependencies)
             kept.append(node)
         return Schedule(reversed(kept))
 
@@ -90,7 +90,7 @@ class Schedule:
         for node in self.without_useless(graph).steps:
             stage = len(column)
             is_first = node not in column
-            for read in graph.reads[node] if is_first else graph.nodes[node].dependencies:
+            for read in graph.nodes[node].dependencies:
                 S[computed_in[read] + 1 : stage + 1, column[read]] = True
             if is_first:
                 column[node] = stage

@@ -55,7 +55,7 @@ def simulate(graph: ComputationGraph, schedule: Schedule) -> Simulation:
             raise ScheduleError(f"step {position} computes node {number}, which is not there")
         node = graph.nodes[number]
         is_first = newest[number] < 0
-        for read in graph.reads[number] if is_first else node.dependencies:
+        for read in node.dependencies:
             if newest[read] < 0:
                 raise ScheduleError(
                     f"step {position} computes {node.name!r} before {graph.nodes[read].name!r}, "

@@ -77,14 +77,12 @@ def must_follow(tape: Tape, slot: int) -> bool:
     node = tape.occupant[slot]
     if tape.mark[node] >= 0:
         return True
-    is_first = first_slot(tape, node) == slot
     for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
-        made = tape.mark[tape.reads.node[link]]
-        if made >= 0 and (is_first or tape.reads.always[link]):
-            read = tape.reads.node[link]
-            if tape.slot[read, latest_before(tape, read, slot)] == made:
-                return True
-    if not is_first:
+        read = tape.reads.node[link]
+        made = tape.mark[read]
+        if made >= 0 and tape.slot[read, latest_before(tape, read, slot)] == made:
+            return True
+    if first_slot(tape, node) != slot:
         return False
     for link in range(tape.before.start[node], tape.before.start[node + 1]):
         made = tape.mark[tape.before.node[link]]
@@ -103,10 +101,8 @@ def must_precede(tape: Tape, slot: int) -> bool:
     if tape.mark[node] >= 0:
         return True
     for link in range(tape.users.start[node], tape.users.start[node + 1]):
-        user = tape.users.node[link]
-        use = tape.mark[user]
-        reads = use >= 0 and (tape.users.always[link] or first_slot(tape, user) == use)
-        if reads and tape.slot[node, latest_before(tape, node, use)] == slot:
+        use = tape.mark[tape.users.node[link]]
+        if use >= 0 and tape.slot[node, latest_before(tape, node, use)] == slot:
             return True
     for link in range(tape.expired_by.start[node], tape.expired_by.start[node + 1]):
         other = tape.expired_by.node[link]

@@ -25,16 +25,12 @@ def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
     times = most_times(n)
     per_node = ROOMY_SLOTS if n <= ROOMY else SLOTS_PER_NODE
     slots = BLOCK * -(-max(per_node * n, 128) // BLOCK)
-    always = [
-        [read in set(node.dependencies) for read in graph.reads[i]]
-        for i, node in enumerate(graph.nodes)
-    ]
     before = [sorted(each) for each in predecessors(graph)]
     if order == "fixed":
         before = [[i - 1] if i else [] for i in range(n)]
     unit = memory_unit(graph)
     expired_by = [list(node.expired_by) for node in graph.nodes]
-    reads = links(graph.reads, always)
+    reads = links([node.dependencies for node in graph.nodes])
     return Tape(
         cost=graph.costs,
         memory=-(-graph.memories // unit),
@@ -91,13 +87,11 @@ def first_totals(seed: int) -> Integers:
     return totals
 
 
-def links(lists: Sequence[Sequence[int]], always: Sequence[Sequence[bool]] | None = None) -> Links:
+def links(lists: Sequence[Sequence[int]]) -> Links:
     """Lists of nodes, one a node, as `Links`."""
     start = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
     node = np.array(list(itertools.chain.from_iterable(lists)), dtype=np.int64)
-    if always is None:
-        return Links(start, node, np.ones(len(node), dtype=np.bool_))
-    return Links(start, node, np.array(list(itertools.chain.from_iterable(always)), dtype=np.bool_))
+    return Links(start, node)
 
 
 def reverse(forward: Links) -> Links:
@@ -106,4 +100,4 @@ def reverse(forward: Links) -> Links:
     source = np.repeat(np.arange(n), np.diff(forward.start))
     by_target = np.argsort(forward.node, kind="stable")
     start = np.searchsorted(forward.node[by_target], np.arange(n + 1)).astype(np.int64)
-    return Links(start, source[by_target].astype(np.int64), forward.always[by_target])
+    return Links(start, source[by_target].astype(np.int64))

@@ -51,9 +51,8 @@ def earliest_allowed(tape: Tape, node: int, k: int) -> int:
     slot = tape.slot[node, k]
     low = tape.slot[node, k - 1] if k > 0 else -1
     for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
-        if k == 0 or tape.reads.always[link]:
-            read = tape.reads.node[link]
-            low = max(low, tape.slot[read, latest_before(tape, read, slot)])
+        read = tape.reads.node[link]
+        low = max(low, tape.slot[read, latest_before(tape, read, slot)])
     if k == 0:
         for link in range(tape.before.start[node], tape.before.start[node + 1]):
             low = max(low, first_slot(tape, tape.before.node[link]))
@@ -80,10 +79,8 @@ def next_reader(tape: Tape, node: int, slot: int) -> int:
     first = len(tape.occupant)
     for link in range(tape.users.start[node], tape.users.start[node + 1]):
         user = tape.users.node[link]
-        reader = 0
-        if tape.users.always[link]:
-            reader = latest_before(tape, user, slot + 1) + 1
-        if reader < tape.times[user] and tape.slot[user, reader] > slot:
+        reader = latest_before(tape, user, slot + 1) + 1
+        if reader < tape.times[user]:
             first = min(first, tape.slot[user, reader])
     return first
 

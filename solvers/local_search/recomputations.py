@@ -6,7 +6,6 @@ from solvers.local_search.compilation import compiled
 from solvers.local_search.positions import (
     empty_near,
     expiry,
-    first_slot,
     held,
     is_focused,
     latest_allowed,
@@ -42,7 +41,7 @@ def while_inputs_live(tape: Tape, node: int, after: int, use: int) -> int:
     last = use
     for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
         read = tape.reads.node[link]
-        if not tape.reads.always[link] or tape.memory[read] == 0:
+        if tape.memory[read] == 0:
             continue
         end = tape.end[read, latest_before(tape, read, after)]
         if end > after + 1:
@@ -59,8 +58,6 @@ def random_read(tape: Tape) -> tuple[int, int]:
     if links == 0:
         return -1, use
     link = tape.reads.start[user] + random_below(tape, links)
-    if not tape.reads.always[link] and first_slot(tape, user) != use:
-        return -1, use
     node = tape.reads.node[link]
     if random_below(tape, EARLY_ONE_IN) == 0:
         made = tape.slot[node, latest_before(tape, node, use)]
@@ -140,7 +137,7 @@ def add_repeat(tape: Tape, price: float, allowed: float) -> bool:
             if is_sure and tape.total_cost[0] + tape.cost[node] > most:
                 break
             read = tape.reads.node[each]
-            if not tape.reads.always[each] or tape.memory[read] == 0 or count >= DRAGGED:
+            if tape.memory[read] == 0 or count >= DRAGGED:
                 continue
             last = tape.end[read, latest_before(tape, read, slot)]
             if last >= slot:
@@ -179,7 +176,7 @@ def drop_repeat(tape: Tape, price: float, allowed: float) -> bool:
         for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
             read = tape.reads.node[link]
             at = latest_before(tape, read, slot)
-            if not tape.reads.always[link] or tape.end[read, at] != slot:
+            if tape.end[read, at] != slot:
                 continue
             last = last_reader(tape, read, tape.slot[read, at], slot)
             if at > 0 and last == tape.slot[read, at]:
@@ -228,7 +225,7 @@ def drop_inputs(tape: Tape, node: int, slot: int) -> None:
         node, slot = pending[count, 0], pending[count, 1]
         for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
             read = tape.reads.node[link]
-            if tape.memory[read] == 0 or not tape.reads.always[link]:
+            if tape.memory[read] == 0:
                 continue
             if count == len(pending) or tape.totals[JOURNAL] + DRAGGED > len(tape.journal):
                 break

@@ -37,14 +37,10 @@ DRAGGED = 24  # most computations that one move drags along
 
 
 class Links(NamedTuple):
-    """One relation between nodes: those of node i are `node[start[i]:start[i + 1]]`.
-
-    `always` is false where the relation holds for the reader's first computation only.
-    """
+    """One relation between nodes: those of node i are `node[start[i]:start[i + 1]]`."""
 
     start: Integers
     node: Integers
-    always: NDArray[np.bool_]
 
 
 class Tape(NamedTuple):
@@ -193,10 +189,8 @@ def last_reader(tape: Tape, node: int, made: int, limit: int) -> int:
     last = made
     for link in range(tape.users.start[node], tape.users.start[node + 1]):
         user = tape.users.node[link]
-        if tape.times[user] == 0:
-            continue
-        k = latest_before(tape, user, limit) if tape.users.always[link] else 0
-        if k >= 0 and tape.slot[user, k] < limit:
+        k = latest_before(tape, user, limit)
+        if k >= 0:
             last = max(last, tape.slot[user, k])
     return last
 
@@ -252,10 +246,7 @@ def insert(tape: Tape, node: int, slot: int) -> None:
     if tape.workspace[node] > 0:
         add_memory(tape, slot, slot, tape.workspace[node])
     for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
-        if k == 0 or tape.reads.always[link]:
-            begin_read(tape, tape.reads.node[link], slot)
-        if k == 0 and count > 0 and not tape.reads.always[link]:
-            end_read(tape, tape.reads.node[link], tape.slot[node, 1])
+        begin_read(tape, tape.reads.node[link], slot)
     if count == 1:
         tape.place[node] = tape.totals[REPEATED]
         tape.repeated[tape.totals[REPEATED]] = node
@@ -287,10 +278,7 @@ def remove(tape: Tape, node: int, slot: int) -> None:
     if tape.workspace[node] > 0:
         add_memory(tape, slot, slot, -tape.workspace[node])
     for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
-        if k == 0 or tape.reads.always[link]:
-            end_read(tape, tape.reads.node[link], slot)
-        if k == 0 and count > 0 and not tape.reads.always[link]:
-            begin_read(tape, tape.reads.node[link], tape.slot[node, 0])
+        end_read(tape, tape.reads.node[link], slot)
     if count == 1:
         tape.totals[REPEATED] -= 1
         moved = tape.repeated[tape.totals[REPEATED]]
