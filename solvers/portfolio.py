@@ -23,22 +23,11 @@ from solvers.cutting_planes.free_order_bound import free_order_bound
 from solvers.graph import ComputationGraph, Schedule
 from solvers.graph.bounds import least_need
 from solvers.graph.order import first_order, renumber
-from solvers.local_search.search import (
-    CHAINS,
-    CLOSE,
-    HOT,
-    LEAST_SHARE,
-    RULES_SHARE,
-    WARM,
-    Search,
-    Start,
-    cap_note,
-    compile_kernels,
-    least_memory_found,
-    moves_per_round,
-    processors,
-    starts_of,
-)
+from solvers.local_search.chain import compile_kernels
+from solvers.local_search.least_memory import least_memory_found
+from solvers.local_search.search import Search, Start, moves_per_round, processors, starts_of
+from solvers.local_search.settings import CHAINS, CLOSE, HOT, LEAST_SHARE, RULES_SHARE, WARM
+from solvers.local_search.solver import cap_note
 from solvers.problem import PROVED, Order, Problem, Solution, answer
 from solvers.programs.backends import stoppable
 
@@ -48,8 +37,8 @@ PATIENCE = 6  # rounds without a gain worth having after which the search ends
 SETTLED_PATIENCE = 3  # the same, once the incumbent is optimal for its order
 WORTH = 2e-4  # a gain worth having, relative
 SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, share of those left: a pass in a free order
-FIRST_STAIR = 0.5  # of the way to the budget, while nothing is under it
-LAST_STAIR = 0.01  # relative distance that is no longer divided
+INTERMEDIATE_SHARE = 0.5  # of the way to the budget: an intermediate budget while over it
+NEAR_BUDGET = 0.01  # relative distance to the budget that needs no intermediate budget
 ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes
 FIRST_SHARE = 0.4  # the same while nothing is under budget: too fast a cooling ends over it
 
@@ -84,7 +73,7 @@ class Portfolio:
         self.is_cut_short = False
         self.proposals: list[Schedule] = []
         self.idle_rounds = 0
-        self.stair = FIRST_STAIR
+        self.intermediate_share = INTERMEDIATE_SHARE
 
     def run(self) -> None:
         """Search and relax until the time is over, or nothing more is to be gained."""
@@ -230,7 +219,7 @@ class Portfolio:
         for i in range(len(starts), max(1, count)):
             known = self.search.schedule or self.search.leanest
             if known is not None and (i + turn) % 2 and self.search.fits(known):
-                starts.append(Start(known, WARM, self._next_stair()))
+                starts.append(Start(known, WARM, self._intermediate_budget()))
             else:
                 starts.append(Start(self.plain[(i + turn // 2) % len(self.plain)], HOT))
         least_before = self.search.least_peak
@@ -245,16 +234,16 @@ class Portfolio:
         missed = any(start.budget is not None for start in starts) and (
             self.search.least_peak >= least_before
         )
-        self.stair = self.stair / 2 if missed else FIRST_STAIR
+        self.intermediate_share = self.intermediate_share / 2 if missed else INTERMEDIATE_SHARE
         worthwhile = math.isinf(before) or self.search.cost < before - WORTH * before
         self.idle_rounds = 0 if worthwhile else self.idle_rounds + 1
 
-    def _next_stair(self) -> int | None:
+    def _intermediate_budget(self) -> int | None:
         """While nothing is under budget: a budget on the way there from the leanest schedule."""
         budget, least = self.problem.budget, self.search.least_peak
-        if least <= budget * (1 + LAST_STAIR):
+        if least <= budget * (1 + NEAR_BUDGET):
             return None
-        return int(least - self.stair * (least - budget))
+        return int(least - self.intermediate_share * (least - budget))
 
     def _report(self, phase: str) -> None:
         cost = None if self.search.schedule is None else self.search.cost
