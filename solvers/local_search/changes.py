@@ -7,7 +7,7 @@ graph allows; the callers see to that.
 
 from __future__ import annotations
 
-from solvers.local_search.compilation import compiled, compiled_entry
+from solvers.local_search.compilation import compiled, compiled_entry, inlined
 from solvers.local_search.memory_profile import add_memory
 from solvers.local_search.search_state import (
     COMPUTATIONS,
@@ -90,7 +90,7 @@ def insert(state: SearchState, node: int, position: int) -> None:
     record(state, 1, node, position)
 
 
-@compiled
+@inlined
 def begin_lifetime(state: SearchState, node: int, k: int) -> None:
     """Computation k of `node` is new: it serves later readers, and the one before it no longer."""
     memory = state.memory[node]
@@ -135,7 +135,7 @@ def remove(state: SearchState, node: int, position: int) -> None:
     record(state, -1, node, position)
 
 
-@compiled
+@inlined
 def end_lifetime(state: SearchState, node: int, k: int) -> None:
     """Computation k of `node` goes: the one before it serves its readers."""
     memory = state.memory[node]

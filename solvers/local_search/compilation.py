@@ -35,8 +35,16 @@ def compiled(function: Function) -> Function:
     return cast(Function, _cached(njit(**_OPTIONS, **_NO_WRAPPER)(function)))
 
 
+def inlined(function: Function) -> Function:
+    """The same for a step of one compiled function, into which it is copied.
+
+    A call would pass every array of the search state, which takes longer than most steps do.
+    """
+    return cast(Function, _cached(njit(**_OPTIONS, **_NO_WRAPPER, forceinline=True)(function)))
+
+
 def compiled_entry(function: Function) -> Function:
-    """The same for functions that Python calls."""
+    """Compile `function`, which may not allocate, for calls from Python."""
     return cast(Function, _cached(njit(**_OPTIONS)(function)))
 
 

@@ -7,7 +7,7 @@ worse than now by more than `allowed`. Most are, so this is where the speed come
 from __future__ import annotations
 
 from solvers.local_search.changes import insert, last_reader, latest_before, remove
-from solvers.local_search.compilation import compiled
+from solvers.local_search.compilation import compiled, inlined
 from solvers.local_search.memory_profile import violation_change
 from solvers.local_search.positions import (
     expiry,
@@ -54,7 +54,7 @@ def add_recomputation(state: SearchState, penalty: float, allowed: float) -> boo
     return recompute_with_inputs(state, node, use, penalty, most_cost, is_cost_known)
 
 
-@compiled
+@inlined
 def recompute_with_inputs(
     state: SearchState, node: int, use: int, penalty: float, most_cost: float, is_cost_known: bool
 ) -> bool:
@@ -90,7 +90,7 @@ def recompute_with_inputs(
     return any_added
 
 
-@compiled
+@inlined
 def choose_inputs(
     state: SearchState,
     node: int,
@@ -130,7 +130,7 @@ def choose_inputs(
     return count, most_cost
 
 
-@compiled
+@inlined
 def is_input_recomputed(state: SearchState, read: int, retaining: float) -> bool:
     """Whether an input is recomputed rather than retained, which would add `retaining`.
 
@@ -208,7 +208,7 @@ def drop_recomputation(state: SearchState, penalty: float, allowed: float) -> bo
     return True
 
 
-@compiled
+@inlined
 def is_worth_keeping(state: SearchState, node: int, k: int, penalty: float, allowed: float) -> bool:
     """Whether dropping recomputation k of `node` is worse by more than `allowed` for sure.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from solvers.local_search.changes import insert, latest_before, remove
-from solvers.local_search.compilation import compiled
+from solvers.local_search.compilation import compiled, inlined
 from solvers.local_search.positions import (
     earliest_allowed,
     first_position,
@@ -71,7 +71,7 @@ def drag(state: SearchState) -> bool:
     return True
 
 
-@compiled
+@inlined
 def random_reach(state: SearchState) -> int:
     """Over how many positions to drag, up to half of all; short drags are as likely as long."""
     longest_log2 = math.log2(len(state.node_at)) - 1.0
@@ -79,7 +79,7 @@ def random_reach(state: SearchState) -> int:
     return int(2.0 ** (SHORTEST_DRAG_LOG2 + random_unit(state) * spread))
 
 
-@compiled
+@inlined
 def collect_dragged(
     state: SearchState, start: int, step: int, reach: int, most: int
 ) -> tuple[int, int]:
