@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from solvers.errors import GraphError
 from solvers.graph.graph_files import read_graph, write_graph
 from solvers.graph.node import Node
+from solvers.graph.topological import inverse
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,7 @@ class ComputationGraph:
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
         """For every node, the nodes that read its output, ascending."""
-        users: list[list[int]] = [[] for _ in self.nodes]
-        for number, node in enumerate(self.nodes):
-            for read in node.dependencies:
-                users[read].append(number)
-        return tuple(tuple(each) for each in users)
+        return tuple(map(tuple, inverse([node.dependencies for node in self.nodes])))
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
