@@ -25,7 +25,7 @@ def test_steps_are_plain_numbers() -> None:
     ("graph", "steps", "R", "S"),
     [
         (DIAMOND, [0, 1, 2, 3], "1000 0100 0010 0001", "0000 1000 1100 0110"),
-        # 0 is computed again for 2, so stage 2 retains only 1
+        # 0 is recomputed for 2, so stage 2 retains only 1
         (DIAMOND, [0, 1, 0, 2, 3], "1000 0100 1010 0001", "0000 1000 0100 0110"),
         # the columns follow the order of first computations: 0, 2, 1, 3
         (DIAMOND, [0, 2, 0, 1, 3], "1000 0100 1010 0001", "0000 1000 0100 0110"),

@@ -40,7 +40,7 @@ ORDERED = ComputationGraph(
         (DIAMOND, [0, 2, 1, 3], 7, [4, 5, 6, 3]),
         (SKIP, [0, 1, 2, 3, 4], 5, [3, 6, 9, 7, 5]),
         (SKIP, [0, 1, 2, 3, 0, 4], 6, [3, 6, 6, 4, 4, 5]),
-        (ORDERED, [0, 1, 2], 3, [8, 1, 3]),  # what only comes before is not held
+        (ORDERED, [0, 1, 2], 3, [8, 1, 3]),  # what only comes before does not live on
         (ORDERED, [1, 0, 1, 2], 4, [1, 8, 1, 3]),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_schedule_that_cannot_run_is_refused(
         simulate(graph, Schedule(steps))
 
 
-def test_a_value_may_be_read_and_computed_again_before_it_expires() -> None:
+def test_a_value_may_be_read_and_recomputed_before_it_expires() -> None:
     assert simulate(STATEFUL, Schedule([0, 0, 1, 2, 3])).timeline.tolist() == [1, 1, 2, 3, 2]
 
 
@@ -96,7 +96,7 @@ def _naive_timeline(graph: ComputationGraph, steps: Sequence[int]) -> list[int]:
     """The memory rule word by word: each value at each step is looked at by itself."""
 
     def live(made: int, now: int) -> bool:
-        """Is the value that step `made` computes held during step `now`?"""
+        """Is the value that step `made` computes live during step `now`?"""
         if made >= now:
             return made == now
         for position in range(made + 1, len(steps)):
