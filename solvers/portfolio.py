@@ -26,8 +26,15 @@ from solvers.graph.order import first_order, renumber
 from solvers.local_search.chain import compile_kernels
 from solvers.local_search.least_memory import least_memory_found
 from solvers.local_search.search import Search, Start, moves_per_round, processors, starts_of
-from solvers.local_search.settings import CHAINS, CLOSE, HOT, LEAST_SHARE, RULES_SHARE, WARM
-from solvers.local_search.solver import cap_note
+from solvers.local_search.settings import (
+    CHAINS,
+    CLOSE,
+    HEURISTICS_SHARE,
+    HOT,
+    LEAST_MEMORY_SHARE,
+    WARM,
+)
+from solvers.local_search.solver import limit_note
 from solvers.problem import PROVED, Order, Problem, Solution, answer
 from solvers.programs.backends import stoppable
 
@@ -117,7 +124,9 @@ class Portfolio:
 
     def _search_deadline(self) -> float:
         """Earlier while nothing is under budget: the rest goes to finding the least memory."""
-        reserve = LEAST_SHARE * self.problem.time_limit if self.search.schedule is None else 0.0
+        reserve = (
+            LEAST_MEMORY_SHARE * self.problem.time_limit if self.search.schedule is None else 0.0
+        )
         return self.deadline - reserve
 
     def find_least_memory(self) -> int:
@@ -269,22 +278,22 @@ class Portfolio:
 def solve_auto(problem: Problem) -> Solution:
     """The best schedule found within the time limit; see the module.
 
-    The search computes a node at most 16 to 20 times, which only budgets near the least possible
-    ask for on long chains; simple rules, which have no such limit, are asked as well.
+    The search computes a node at most 16 to 20 times. Long chains need more where the budget is
+    near the least possible, so heuristics, which have no such limit, are asked as well.
 
     Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.
     """
     graph = problem.graph
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "auto", None, infeasible=True, note=_least_need_note(graph))
-    rules = Incumbent(problem)
-    rules.work(RULES_SHARE * problem.time_limit)
+    heuristics = Incumbent(problem)
+    heuristics.work(HEURISTICS_SHARE * problem.time_limit)
     portfolio = Portfolio(problem)
     least: int | None = None
     try:
         portfolio.run()
-        if rules.schedule is not None:
-            portfolio.search.offer(rules.schedule)
+        if heuristics.schedule is not None:
+            portfolio.search.offer(heuristics.schedule)
         if portfolio.search.schedule is None:
             least = portfolio.find_least_memory()
     except KeyboardInterrupt:
@@ -300,7 +309,7 @@ def solve_auto(problem: Problem) -> Solution:
         proved=portfolio.is_proved(),
         infeasible=portfolio.infeasible,
         least_budget=least,
-        note="" if settled else cap_note(graph, portfolio.search.schedule),
+        note="" if settled else limit_note(graph, portfolio.search.schedule),
         statistics={
             "rounds": portfolio.search.rounds,
             "bound for this order": portfolio.bound_of_order(),

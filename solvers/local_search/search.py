@@ -50,6 +50,10 @@ class Start:
     hot: float
     budget: int | None = None
 
+    def temperature(self, share: float) -> float:
+        """The temperature when this share of the chain's moves is done, in mean costs of a node."""
+        return self.hot * (COLD / self.hot) ** share
+
 
 class Search:
     """Chains that share one incumbent.
@@ -57,6 +61,8 @@ class Search:
     Attributes:
         schedule, cost: the best under budget so far, or None and infinity.
         leanest, least_peak: the schedule of least peak that was offered, under budget or not.
+        speed: moves of one chain per second, in the last chunk; 0 before the first.
+        rounds: rounds so far.
     """
 
     def __init__(
@@ -112,20 +118,19 @@ class Search:
         with ThreadPoolExecutor(len(chains)) as pool:
             while done < moves and (self.schedule is None or self.cost > enough):
                 now = time.monotonic()
-                left = deadline - now
-                if left <= 0:
+                if now >= deadline:
                     break
                 moves_left = moves - done
                 if self.speed:
-                    moves_left = min(moves_left, int(self.speed * left) + 1)
+                    moves_left = min(moves_left, int(self.speed * (deadline - now)) + 1)
                 chunk = min(moves_left, int(self.speed * CHUNK_SECONDS) + CHUNK_MOVES)
                 total = done + moves_left
                 results = [
                     pool.submit(
                         chain.run,
                         chunk,
-                        start.hot * (COLD / start.hot) ** (done / total),
-                        start.hot * (COLD / start.hot) ** ((done + chunk) / total),
+                        start.temperature(done / total),
+                        start.temperature((done + chunk) / total),
                         self.cost,
                     )
                     for chain, start in zip(chains, starts, strict=True)

@@ -58,13 +58,13 @@ CLOSE = 1e-3  # relative gap to a bound below which searching on is hopeless
 ROUNDING = 1e-9  # relative difference of costs that is floating-point noise
 
 # Least memory
-LEAST_SHARE = 0.15  # share of the time limit for the least memory if nothing is under budget
+LEAST_MEMORY_SHARE = 0.15  # share of the time limit for the least memory if nothing is under budget
 LEAST_MEMORY_ROUND = 4  # moves of a usual round ÷ moves of a round for the least memory
 FIRST_AMBITION = 0.5  # share of the way down to the bound at which the first round aims
 LAST_AMBITION = 0.004  # share of the way down to the bound below which no round aims
 
 # Heuristics
-RULES_SHARE = 0.02  # share of the time limit that the heuristics get before the search, at most
+HEURISTICS_SHARE = 0.02  # share of the time limit for the heuristics, before the search, at most
 
 # Units of memory: a block of the profile is summed in 32 bits
 MOST_UNITS_OF_ONE = 2**24  # units of one value, at most

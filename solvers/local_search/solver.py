@@ -11,7 +11,7 @@ from solvers.local_search.chain import compile_kernels
 from solvers.local_search.layout import most_computations
 from solvers.local_search.least_memory import least_memory_found
 from solvers.local_search.search import Search, improve, processors, starts_of
-from solvers.local_search.settings import CHAINS, LEAST_SHARE, ROUNDING, RULES_SHARE
+from solvers.local_search.settings import CHAINS, HEURISTICS_SHARE, LEAST_MEMORY_SHARE, ROUNDING
 from solvers.problem import Problem, Solution, answer
 
 
@@ -27,8 +27,8 @@ def solve_search(problem: Problem) -> Solution:
     deadline = problem.deadline + compile_kernels()
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "search", None, infeasible=True, least_budget=None)
-    rules = Incumbent(problem)
-    rules.work(RULES_SHARE * problem.time_limit)
+    heuristics = Incumbent(problem)
+    heuristics.work(HEURISTICS_SHARE * problem.time_limit)
     search = Search(graph, problem.budget, problem.order, problem.seed, min(CHAINS, processors()))
     bound = graph.one_pass_cost
     least: int | None = None
@@ -42,10 +42,10 @@ def solve_search(problem: Problem) -> Solution:
             deadline,
             enough,
             lambda _, cost: problem.report(cost, bound, "search"),
-            reserve=LEAST_SHARE * problem.time_limit,
+            reserve=LEAST_MEMORY_SHARE * problem.time_limit,
         )
-        if rules.schedule is not None:
-            search.offer(rules.schedule)
+        if heuristics.schedule is not None:
+            search.offer(heuristics.schedule)
         if search.schedule is None:
             least = least_memory_found(
                 graph, problem.order, deadline, problem.seed, search.leanest
@@ -60,12 +60,12 @@ def solve_search(problem: Problem) -> Solution:
         bound_order="free",
         proved=search.cost <= bound * (1 + ROUNDING),
         least_budget=least,
-        note=cap_note(graph, search.schedule),
+        note=limit_note(graph, search.schedule),
         statistics={"rounds": search.rounds, "moves per second": round(search.speed)},
     )
 
 
-def cap_note(graph: ComputationGraph, schedule: Schedule | None) -> str:
+def limit_note(graph: ComputationGraph, schedule: Schedule | None) -> str:
     """What to say where a schedule reaches the most computations of one node, or there is none."""
     most = most_computations(len(graph))
     if not len(graph) or (schedule is not None and np.bincount(schedule.steps).max() < most):
