@@ -52,7 +52,7 @@ class Start:
 
     def temperature(self, share: float) -> float:
         """The temperature when this share of the chain's moves is done, in mean costs of a node."""
-        return self.hot * (COLD / self.hot) ** share
+        return self.hot * math.pow(COLD / self.hot, share)
 
 
 class Search:
