@@ -23,22 +23,18 @@ from solvers.cutting_planes.free_order_bound import free_order_bound
 from solvers.graph import ComputationGraph, Schedule
 from solvers.graph.bounds import least_need
 from solvers.graph.order import first_order, renumber
-from solvers.local_search.search import (
+from solvers.local_search.chain import compile_kernels
+from solvers.local_search.least_memory import least_memory_found
+from solvers.local_search.search import Search, Start, moves_per_round, processors, starts_of
+from solvers.local_search.settings import (
     CHAINS,
     CLOSE,
+    HEURISTICS_SHARE,
     HOT,
-    LEAST_SHARE,
-    RULES_SHARE,
+    LEAST_MEMORY_SHARE,
     WARM,
-    Search,
-    Start,
-    cap_note,
-    compile_kernels,
-    least_memory_found,
-    moves_per_round,
-    processors,
-    starts_of,
 )
+from solvers.local_search.solver import limit_note
 from solvers.problem import PROVED, Order, Problem, Solution, answer
 from solvers.programs.backends import stoppable
 
@@ -48,8 +44,8 @@ PATIENCE = 6  # rounds without a gain worth having after which the search ends
 SETTLED_PATIENCE = 3  # the same, once the incumbent is optimal for its order
 WORTH = 2e-4  # a gain worth having, relative
 SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, share of those left: a pass in a free order
-FIRST_STAIR = 0.5  # of the way to the budget, while nothing is under it
-LAST_STAIR = 0.01  # relative distance that is no longer divided
+INTERMEDIATE_SHARE = 0.5  # of the way to the budget: an intermediate budget while over it
+NEAR_BUDGET = 0.01  # relative distance to the budget that needs no intermediate budget
 ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes
 FIRST_SHARE = 0.4  # the same while nothing is under budget: too fast a cooling ends over it
 
@@ -84,7 +80,7 @@ class Portfolio:
         self.is_cut_short = False
         self.proposals: list[Schedule] = []
         self.idle_rounds = 0
-        self.stair = FIRST_STAIR
+        self.intermediate_share = INTERMEDIATE_SHARE
 
     def run(self) -> None:
         """Search and relax until the time is over, or nothing more is to be gained."""
@@ -128,7 +124,9 @@ class Portfolio:
 
     def _search_deadline(self) -> float:
         """Earlier while nothing is under budget: the rest goes to finding the least memory."""
-        reserve = LEAST_SHARE * self.problem.time_limit if self.search.schedule is None else 0.0
+        reserve = (
+            LEAST_MEMORY_SHARE * self.problem.time_limit if self.search.schedule is None else 0.0
+        )
         return self.deadline - reserve
 
     def find_least_memory(self) -> int:
@@ -230,7 +228,7 @@ class Portfolio:
         for i in range(len(starts), max(1, count)):
             known = self.search.schedule or self.search.leanest
             if known is not None and (i + turn) % 2 and self.search.fits(known):
-                starts.append(Start(known, WARM, self._next_stair()))
+                starts.append(Start(known, WARM, self._intermediate_budget()))
             else:
                 starts.append(Start(self.plain[(i + turn // 2) % len(self.plain)], HOT))
         least_before = self.search.least_peak
@@ -245,16 +243,16 @@ class Portfolio:
         missed = any(start.budget is not None for start in starts) and (
             self.search.least_peak >= least_before
         )
-        self.stair = self.stair / 2 if missed else FIRST_STAIR
+        self.intermediate_share = self.intermediate_share / 2 if missed else INTERMEDIATE_SHARE
         worthwhile = math.isinf(before) or self.search.cost < before - WORTH * before
         self.idle_rounds = 0 if worthwhile else self.idle_rounds + 1
 
-    def _next_stair(self) -> int | None:
+    def _intermediate_budget(self) -> int | None:
         """While nothing is under budget: a budget on the way there from the leanest schedule."""
         budget, least = self.problem.budget, self.search.least_peak
-        if least <= budget * (1 + LAST_STAIR):
+        if least <= budget * (1 + NEAR_BUDGET):
             return None
-        return int(least - self.stair * (least - budget))
+        return int(least - self.intermediate_share * (least - budget))
 
     def _report(self, phase: str) -> None:
         cost = None if self.search.schedule is None else self.search.cost
@@ -280,22 +278,22 @@ class Portfolio:
 def solve_auto(problem: Problem) -> Solution:
     """The best schedule found within the time limit; see the module.
 
-    The search computes a node at most 16 to 20 times, which only budgets near the least possible
-    ask for on long chains; simple rules, which have no such limit, are asked as well.
+    The search computes a node at most 16 to 20 times. Long chains need more where the budget is
+    near the least possible, so heuristics, which have no such limit, are asked as well.
 
     Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.
     """
     graph = problem.graph
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "auto", None, infeasible=True, note=_least_need_note(graph))
-    rules = Incumbent(problem)
-    rules.work(RULES_SHARE * problem.time_limit)
+    heuristics = Incumbent(problem)
+    heuristics.work(HEURISTICS_SHARE * problem.time_limit)
     portfolio = Portfolio(problem)
     least: int | None = None
     try:
         portfolio.run()
-        if rules.schedule is not None:
-            portfolio.search.offer(rules.schedule)
+        if heuristics.schedule is not None:
+            portfolio.search.offer(heuristics.schedule)
         if portfolio.search.schedule is None:
             least = portfolio.find_least_memory()
     except KeyboardInterrupt:
@@ -311,7 +309,7 @@ def solve_auto(problem: Problem) -> Solution:
         proved=portfolio.is_proved(),
         infeasible=portfolio.infeasible,
         least_budget=least,
-        note="" if settled else cap_note(graph, portfolio.search.schedule),
+        note="" if settled else limit_note(graph, portfolio.search.schedule),
         statistics={
             "rounds": portfolio.search.rounds,
             "bound for this order": portfolio.bound_of_order(),

@@ -45,10 +45,10 @@ def _neighbours(
     for i, node in enumerate(graph.nodes):
         if i in held or not _may_run(graph, order, computed, i):
             continue
-        reads = graph.reads[i] if i not in computed else node.dependencies
         with_i = held | {i}
-        memory = sum(graph.nodes[each].memory for each in with_i)
-        if held.issuperset(reads) and memory + node.workspace + graph.fixed_bytes <= budget:
+        values = sum(graph.nodes[each].memory for each in with_i)
+        memory = values + node.workspace + graph.fixed_bytes
+        if held.issuperset(node.dependencies) and memory <= budget:
             found.append(((computed | {i}, with_i), node.cost))
     return found
 
@@ -85,7 +85,6 @@ def random_graph(seed: int, most_nodes: int = 8) -> ComputationGraph:
                 workspace=draw.choice([1, 2, 3]) if special and draw.random() < 0.5 else 0,
                 recomputable=not (special and draw.random() < 0.3),
                 dependencies=tuple(sorted(dependencies)),
-                first_reads=tuple(draw.sample(others, min(len(others), int(special)))),
                 after=tuple(draw.sample(others, min(len(others), draw.randint(0, 1) * special))),
                 expired_by=(draw.randrange(i + 1, n),)
                 if special and i + 1 < n and draw.random() < 0.4

@@ -100,13 +100,12 @@ def shared_graph(name: str) -> ComputationGraph:
 
 @st.composite
 def random_graphs(draw: st.DrawFn, most: int = 7, special: bool = True) -> ComputationGraph:
-    """Small DAGs; with `special`, also workspaces, single reads, stateful and expiring nodes."""
+    """Small DAGs; with `special`, also workspaces, stateful and expiring nodes."""
     count = draw(st.integers(2, most))
     nodes = []
     for number in range(count):
         earlier = st.lists(st.integers(0, number - 1), unique=True, max_size=3)
         dependencies = draw(earlier) if number else []
-        first_reads = draw(earlier) if number and special and draw(st.booleans()) else []
         node = Node(
             f"n{number}",
             cost=draw(st.integers(0, 5)),
@@ -115,7 +114,6 @@ def random_graphs(draw: st.DrawFn, most: int = 7, special: bool = True) -> Compu
             backward=number > count // 2,
             recomputable=draw(st.integers(0, 5)) > 0 if special else True,
             dependencies=tuple(sorted(dependencies)),
-            first_reads=tuple(sorted(set(first_reads) - set(dependencies))),
             expired_by=(draw(st.integers(number + 1, count - 1)),)
             if special and number < count - 1 and draw(st.integers(0, 5)) == 0
             else (),

@@ -7,13 +7,13 @@ few hundred nodes where the step has thousands of operations.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 from checkmate_tf.trace.buffers import leanest_order, peak_of_run
 from checkmate_tf.trace.operations import FUSED_PAIRS, FUSED_SIBLINGS, is_stateful
 from checkmate_tf.trace.program import Program, Tensor
+from solvers.graph.topological import inverse, topological_order
 
 _NOTHING_BESIDE = 16
 """A tensor so many times smaller than another plays no part in a decision about that one."""
@@ -185,20 +185,9 @@ def _stateful(groups: _Groups, group: int) -> bool:
 
 def _in_order(groups: _Groups) -> list[list[int]]:
     """The groups in a topological order, each as early as its first member allows."""
-    missing = dict.fromkeys(groups.groups, 0)
-    successors = {group: groups.successor_groups(group) for group in groups.groups}
-    for others in successors.values():
-        for other in others:
-            missing[other] += 1
-    ready = [(groups.members(group)[0], group) for group, count in missing.items() if not count]
-    heapq.heapify(ready)
-    ordered = []
-    while ready:
-        _, group = heapq.heappop(ready)
-        ordered.append(groups.members(group))
-        for other in successors[group]:
-            missing[other] -= 1
-            if not missing[other]:
-                heapq.heappush(ready, (groups.members(other)[0], other))
-    assert len(ordered) == len(groups.groups), "groups form a cycle"
-    return ordered
+    in_order = sorted(groups.groups, key=lambda group: groups.members(group)[0])
+    rank = {group: number for number, group in enumerate(in_order)}
+    after = [{rank[each] for each in groups.successor_groups(group)} for group in in_order]
+    ordered = topological_order(inverse(after))
+    assert len(ordered) == len(in_order), "groups form a cycle"
+    return [groups.members(in_order[number]) for number in ordered]

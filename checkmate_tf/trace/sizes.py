@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from typing import Any
 
@@ -12,6 +11,7 @@ from tensorflow.python.ops import handle_data_util
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.inputs import argument_placeholders
 from solvers.errors import CheckmateError
+from solvers.graph.topological import topological_order
 
 
 def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
@@ -98,19 +98,4 @@ def topological(operations: Any) -> list[Any]:
         {index[each] for each in (*[t.op for t in op.inputs], *op.control_inputs) if each in index}
         for op in operations
     ]
-    users: list[list[int]] = [[] for _ in before]
-    for number, others in enumerate(before):
-        for other in others:
-            users[other].append(number)
-    missing = [len(others) for others in before]
-    ready = [number for number, count in enumerate(missing) if not count]
-    heapq.heapify(ready)
-    ordered = []
-    while ready:
-        number = heapq.heappop(ready)
-        ordered.append(operations[number])
-        for user in users[number]:
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, user)
-    return ordered
+    return [operations[number] for number in topological_order(before)]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, ComputationGraph
-from solvers.graph.matrices import reads_in_stage
 from solvers.problem import Order
 from solvers.programs.builder import ABSENT, LinearBuilder
 from solvers.programs.linear_program import LinearModel, Vector
@@ -87,7 +86,7 @@ class FrontierProgram:
         memories = self.graph.memories / self.memory_unit
         for t in range(self.first_stage, n):
             computed = [int(k) for k in np.flatnonzero(R[t])]
-            last_read = {i: k for k in computed for i in reads_in_stage(self.graph, t, k)}
+            last_read = {i: k for k in computed for i in self.graph.nodes[k].dependencies}
             freed_by: dict[int, float] = {}
             for i, k in last_read.items():
                 if (t, i, k) in self.free and not kept_next[t, i]:
@@ -179,10 +178,10 @@ def build_unpartitioned(
         SolverError: the graph says more of a node than equation (1) can.
     """
     for node in graph.nodes:
-        if node.first_reads or node.after or node.expired_by or not node.recomputable:
+        if node.after or node.expired_by or not node.recomputable:
             raise SolverError(
-                f"{graph.name}: node {node.name!r} is stateful, expires, or reads something once "
-                "only; the unpartitioned MILP has no words for that, use milp"
+                f"{graph.name}: node {node.name!r} is stateful, expires, or must follow another "
+                "that it does not read; the unpartitioned MILP has no words for that, use milp"
             )
     draft = _draft(graph, activation_budget, printed, first_stage=0, deadline=deadline)
     cost_unit = _cost_unit(graph)
@@ -268,7 +267,7 @@ def _add_correctness(draft: _Draft, t: int) -> None:
     """(1b), (1c), and that nothing is computed while it is there."""
     R, S, build = draft.R, draft.S, draft.build
     for j in draft.computable(t):
-        for i in reads_in_stage(draft.graph, t, j):
+        for i in draft.graph.nodes[j].dependencies:
             build.row((R[t, j], R[t, i], S[t, i]), (1, -1, -1), upper=0)  # (1b)
     for i in map(int, np.flatnonzero(S[t] != ABSENT)):
         if t > draft.first_stage:
@@ -281,7 +280,7 @@ def _readers(draft: _Draft, t: int) -> dict[int, list[int]]:
     """For every value, the nodes that stage t may compute and that then read it."""
     readers: dict[int, list[int]] = {}
     for k in draft.computable(t):
-        for i in reads_in_stage(draft.graph, t, k):
+        for i in draft.graph.nodes[k].dependencies:
             readers.setdefault(i, []).append(k)
     return readers
 
@@ -340,6 +339,6 @@ def _add_memory(draft: _Draft, t: int) -> None:
         if graph.nodes[k].workspace:
             workspace = graph.nodes[k].workspace / draft.memory_unit
             build.row((used, R[t, k]), (1, workspace), upper=_BUDGET)
-        freed = [i for i in reads_in_stage(graph, t, k) if (t, i, k) in draft.free]
+        freed = [i for i in graph.nodes[k].dependencies if (t, i, k) in draft.free]
         columns = [used, *(draft.free[t, i, k] for i in freed)]
         values = [1.0, *(-float(memories[i]) for i in freed)]

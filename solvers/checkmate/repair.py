@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.graph import BoolMatrix, ComputationGraph, Schedule, simulate
-from solvers.graph.matrices import least_recomputation, reads_in_stage
+from solvers.graph.matrices import least_recomputation
 
 
 def repair(graph: ComputationGraph, schedule: Schedule, budget: int) -> Schedule | None:
@@ -36,7 +36,7 @@ def _drop_largest(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix, stage: 
     uses = R.copy()  # where a value is computed or read
     for t in range(len(graph)):
         for k in np.flatnonzero(R[t]):
-            uses[t, list(reads_in_stage(graph, t, int(k)))] = True
+            uses[t, list(graph.nodes[int(k)].dependencies)] = True
     idle = [int(i) for i in np.flatnonzero(S[stage] & ~uses[stage]) if graph.nodes[i].recomputable]
     if not idle:
         return False

@@ -33,4 +33,6 @@ def is_chain(graph: ComputationGraph) -> bool:
     """Whether the forward nodes form a single path, each reading only the one before."""
     forward = forward_nodes(graph)
     before = [(), *((i,) for i in forward)]
-    return all(graph.reads[j] == read for j, read in zip(forward, before, strict=False))
+    return all(
+        graph.nodes[j].dependencies == read for j, read in zip(forward, before, strict=False)
+    )

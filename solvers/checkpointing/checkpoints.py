@@ -27,7 +27,7 @@ def checkpoint_matrices(
     n = len(graph)
     S = np.zeros((n, n), dtype=np.bool_)
     for number in range(n):
-        S[number, list(graph.reads[number])] = True
+        S[number, list(graph.nodes[number].dependencies)] = True
     retain_gradients(graph, S)
     for i in checkpoints:
         S[i + 1 :, i] = True

@@ -108,26 +108,6 @@ def _U(  # noqa: N802
     return sizes[j] if j == i + 1 else before[j] - before[i + 1] + largest + sizes[j]
 
 
-def segment_revised_directly(sizes: Sequence[int]) -> Segmentation:
-    """`segment_revised` by its recurrence as printed, in O(n²)."""
-    n = len(sizes) - 1
-    total = [0] * n + [sizes[n]]
-    following = [n] * (n + 1)
-    for i in range(n - 1, -1, -1):
-        inside, largest = 0, sizes[i]
-        best: int | None = None
-        for j in range(i + 1, n + 1):
-            U = (inside + largest if j > i + 1 else 0) + sizes[j]
-            value = max(U, total[j])
-            if best is None or value < best:
-                best, following[i] = value, j
-            inside += sizes[j]
-            largest = max(largest, sizes[j])
-        assert best is not None
-        total[i] = sizes[i] + best
-    return Segmentation(_follow(following), total[0])
-
-
 def objective_sum(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
     """The sum objective of given checkpoints, in bytes."""
     ends = [-1, *checkpoints]
@@ -140,15 +120,6 @@ def objective_traced(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
     segments = pairwise(checkpoints)
     largest = max((_s(sizes, left, right) for left, right in segments), default=0)
     return sum(sizes[i] for i in checkpoints) + largest
-
-
-def objective_revised(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
-    """The revised objective of given checkpoints, 0 and n among them, in bytes."""
-    peak = held = sizes[checkpoints[0]]
-    for left, right in pairwise(checkpoints):
-        held += sizes[right]
-        peak = max(peak, held + _s(sizes, left, right))
-    return peak
 
 
 def _s(sizes: Sequence[int], left: int, right: int) -> int:

@@ -53,7 +53,7 @@ def last_needs(
         if node.recomputable and node.memory > 0:
             for i in node.dependencies:
                 needs[i] = max(needs[i], needs[j])
-        for i in graph.reads[j] if j not in unplaced else ():
+        for i in node.dependencies if j not in unplaced else ():
             needs[i] = max(needs[i], j)
     return needs
 
@@ -195,7 +195,7 @@ def _number_columns(
             break
         T = moments[k]
         kept = (step < T) & (~has_memory | ((last_use > T) & (final <= T)))
-        kept[list(graph.reads[T])] = True
+        kept[list(graph.nodes[T].dependencies)] = True
         free = (step < T) & (needs > T) & ~kept
         L[k, kept] = ONE
         L[k, free] = count + np.arange(free.sum())
@@ -231,7 +231,7 @@ def _add_segment(
         for i in np.flatnonzero(L[k, : P + 1] != ZERO).tolist():
             rows.add([(int(L[k, i]), 1.0), (int(kept[i]), -1.0), (int(R[k, i]), -1.0)], 0.0)
     placed = [j for j in range(P + 1, T + 1) if j not in unplaced]
-    for i in sorted({i for j in placed for i in graph.reads[j] if i <= P}):
+    for i in sorted({i for j in placed for i in graph.nodes[j].dependencies if i <= P}):
         rows.add([(int(kept[i]), -1.0), (int(R[k, i]), -1.0)], -1.0)
     for j in np.flatnonzero(R[k] >= 0).tolist():
         for i in graph.nodes[j].dependencies:
@@ -302,7 +302,7 @@ def _describe(
     for node in schedule.steps:
         is_first = node == reached
         now = int(segment_of[reached]) if reached < n else K
-        for read in graph.reads[node] if is_first else graph.nodes[node].dependencies:
+        for read in graph.nodes[node].dependencies:
             # Live at the moments since it was computed, this one included.
             L[made[read] : min(now + (is_first and node == _at(moments, now)), K), read] = True
         if is_first:

@@ -58,7 +58,7 @@ def extract(
     try:
         for j in range(len(graph)):
             is_moment = segment < len(moments) and moments[segment] == j
-            wanted = list(graph.reads[j])
+            wanted = list(graph.nodes[j].dependencies)
             if is_moment:
                 wanted += [int(i) for i in np.flatnonzero(L[segment] & R[segment])]
             for i in wanted:

@@ -1,4 +1,4 @@
-"""Lower bounds on memory and cost that need no program solved."""
+"""Lower bounds on memory and cost that follow from the graph alone."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NOISE = 1e-7
 
 
 def lift_bound(graph: ComputationGraph, bound: float | None) -> float | None:
-    """The least cost of a schedule that is not below `bound`.
+    """The least cost that a schedule can have if none costs less than `bound`.
 
-    One pass is always needed; and where all costs are multiples of a whole number, so is the
-    cost of every schedule. Floating-point noise of 1e-7 in `bound` is not lifted.
+    Every schedule costs at least one pass. If all costs are multiples of a whole number, so is
+    the cost of every schedule. The last 1e-7 of `bound` counts as rounding.
 
     Example:
         >>> from solvers.graph.layer_graphs import unit_chain
@@ -36,28 +36,28 @@ def lift_bound(graph: ComputationGraph, bound: float | None) -> float | None:
 
 
 def needs(graph: ComputationGraph) -> list[int]:
-    """Bytes that the first computation of each node takes in any order, `fixed_bytes` excluded.
+    """Bytes that every computation of each node takes, `fixed_bytes` excluded.
 
     These are its output, its workspace, and all that it reads.
     """
     return [
-        node.memory + node.workspace + sum(graph.nodes[read].memory for read in reads)
-        for node, reads in zip(graph.nodes, graph.reads, strict=True)
+        node.memory + node.workspace + sum(graph.nodes[read].memory for read in node.dependencies)
+        for node in graph.nodes
     ]
 
 
 def least_need(graph: ComputationGraph) -> int:
-    """Bytes without which some node cannot be computed in any order, `fixed_bytes` excluded."""
+    """Bytes without which some node cannot be computed, `fixed_bytes` excluded."""
     return max(needs(graph), default=0)
 
 
 def memory_bound(graph: ComputationGraph, order: Order) -> int:
     """Bytes without which no schedule exists, `fixed_bytes` included.
 
-    What the first computation of a node j takes, and beside it every value that was computed
-    before, will be read for the first time by a node after j, and cannot be computed again by
-    then, because it may run once or because its inputs have been overwritten. In a free order
-    before and after are what every order has in common.
+    It is the most that any node j takes together with the values that must be in memory beside
+    it. Value i must be if i comes before j, some reader of i after j, and i cannot be recomputed
+    in between: it may run only once, or it has expired. In a free order, before and after mean
+    before and after in every order.
 
     Example:
         >>> from solvers import ComputationGraph, Node
@@ -84,7 +84,7 @@ def memory_bound(graph: ComputationGraph, order: Order) -> int:
 
 
 def always_before_and_after(graph: ComputationGraph, order: Order) -> tuple[list[int], list[int]]:
-    """For every node, as bits, whose first computations precede and follow its own for sure."""
+    """For every node, as bits: whose first computations precede, and follow, its own for sure."""
     n = len(graph)
     if order == "fixed":
         return [(1 << i) - 1 for i in range(n)], [(1 << n) - (1 << (i + 1)) for i in range(n)]

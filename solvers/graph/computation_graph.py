@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from solvers.errors import GraphError
 from solvers.graph.graph_files import read_graph, write_graph
 from solvers.graph.node import Node
+from solvers.graph.topological import inverse
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class ComputationGraph:
             is_number = isinstance(value, Real)
             if not is_number or not 0 <= value < math.inf:
                 raise GraphError(f"{place}: {quantity} is {value!r}; it must be zero or more")
-        for relation in ("dependencies", "first_reads", "after"):
+        for relation in ("dependencies", "after"):
             for other in getattr(node, relation):
                 if not 0 <= other < number:
                     raise GraphError(
@@ -90,23 +91,16 @@ class ComputationGraph:
         return np.array([node.workspace for node in self.nodes], dtype=np.int64)
 
     @cached_property
-    def reads(self) -> tuple[tuple[int, ...], ...]:
-        """What the first computation of every node reads: `dependencies` and `first_reads`."""
-        return tuple(tuple(sorted({*node.dependencies, *node.first_reads})) for node in self.nodes)
-
-    @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
-        """For every node, the nodes that read its output in some computation, ascending."""
-        users: list[list[int]] = [[] for _ in self.nodes]
-        for number, reads in enumerate(self.reads):
-            for read in reads:
-                users[read].append(number)
-        return tuple(tuple(each) for each in users)
+        """For every node, the nodes that read its output, ascending."""
+        return tuple(map(tuple, inverse([node.dependencies for node in self.nodes])))
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Every (producer, reader) pair, ordered by reader."""
-        return tuple((read, number) for number, reads in enumerate(self.reads) for read in reads)
+        return tuple(
+            (read, number) for number, node in enumerate(self.nodes) for read in node.dependencies
+        )
 
     @property
     def one_pass_cost(self) -> float:

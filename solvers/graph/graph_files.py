@@ -1,28 +1,23 @@
-"""Graphs as JSON: this project's own format, and the two node-link dialects in the wild.
+"""Graphs as JSON files: written in this project's own format, read in that or as node-link.
 
-Own format: an object with `format` = "checkmate_tf graph", `version`, `name`, `fixed_bytes`,
-`cost_unit` and `nodes`, a list of objects with the fields of `solvers.Node` (those at their
-default are left out).
-Node-link, as networkx writes it: `nodes` with `cost_cpu`, `cost_ram`, `backward`, `id` and
-`links` or `edges` with `source`, `target`; or `duration`, `out_cost`, `name` and edges
-{"0": u, "1": v}. The input order is `graph.order` where given, else the file's ids where they
-are a topological order, else a deterministic topological sort.
+The own format is an object with `format` = "checkmate_tf graph", `version`, `name`,
+`fixed_bytes`, `cost_unit` and `nodes`, a list of objects with the fields of `solvers.Node`. Fields
+at their default are left out. For node-link see `solvers.graph.node_link`.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-import networkx as nx
-
 from solvers.errors import CheckmateError, GraphError
 from solvers.graph.files import read_json, write_whole
+from solvers.graph.json_fields import number, whole_bytes
 from solvers.graph.node import Node
+from solvers.graph.node_link import from_node_link
 
 FORMAT = "checkmate_tf graph"
 VERSION = 1
@@ -30,7 +25,7 @@ VERSION = 1
 Graph = TypeVar("Graph")
 
 _NODE_FIELDS = {each.name: each for each in fields(Node)}
-_REFERENCES = ("dependencies", "first_reads", "after", "expired_by")
+_REFERENCES = ("dependencies", "after", "expired_by")
 
 
 def write_graph(path: str | Path, nodes: Sequence[Node], **attributes: Any) -> None:
@@ -45,7 +40,7 @@ def write_graph(path: str | Path, nodes: Sequence[Node], **attributes: Any) -> N
 
 
 def read_graph(path: str | Path, make: Callable[..., Graph]) -> Graph:
-    """Read a graph, whichever of the known formats it has.
+    """Read a graph in either format.
 
     Args:
         make: called with `nodes`, `name` and what else the file says: `ComputationGraph`.
@@ -65,7 +60,7 @@ def read_graph(path: str | Path, make: Callable[..., Graph]) -> Graph:
             raise GraphError("the graph has no nodes")
         if document.get("format") == FORMAT:
             return make(**_from_own_format(document))
-        return make(**_from_node_link(document, Path(path).stem))
+        return make(**from_node_link(document, Path(path).stem))
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
@@ -87,7 +82,7 @@ def _from_own_format(document: dict[str, Any]) -> dict[str, Any]:
     nodes = tuple(_node_from_json(place, raw, count) for place, raw in enumerate(document["nodes"]))
     return {
         "nodes": nodes,
-        "fixed_bytes": _bytes(document.get("fixed_bytes", 0), "fixed_bytes"),
+        "fixed_bytes": whole_bytes(document.get("fixed_bytes", 0), "fixed_bytes"),
         "name": str(document.get("name", "graph")),
         "cost_unit": str(document.get("cost_unit", "")),
     }
@@ -105,10 +100,10 @@ def _node_from_json(place: int, raw: Any, count: int) -> Node:
             raise GraphError(f"{where} has no {name!r}")
     values = dict(raw)
     values["name"] = str(raw["name"])
-    values["cost"] = _number(raw["cost"], f"{where}.cost")
+    values["cost"] = number(raw["cost"], f"{where}.cost")
     for name in ("memory", "workspace"):
         if name in raw:
-            values[name] = _bytes(raw[name], f"{where}.{name}")
+            values[name] = whole_bytes(raw[name], f"{where}.{name}")
     for name in _REFERENCES:
         if name in raw:
             values[name] = _references(raw[name], f"{where}.{name}", count)
@@ -129,131 +124,3 @@ def _references(value: Any, where: str, count: int) -> tuple[int, ...]:
         if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < count:
             raise GraphError(f"{where} names node {each!r}, which is not there")
     return tuple(value)
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise GraphError(f"{where} is {value!r}; a number is expected")
-    # A comparison with NaN is false; and, unlike isfinite, it takes an int of any size.
-    if not 0 <= value <= sys.float_info.max:
-        raise GraphError(f"{where} is {value}; it must be zero or more, and finite")
-    return value
-
-
-def _bytes(value: Any, where: str) -> int:
-    size = _number(value, where)
-    if size != int(size):
-        raise GraphError(f"{where} is {value}; a whole number of bytes is expected")
-    if size >= 2**63:
-        raise GraphError(f"{where} is {value}; that is more than any memory")
-    return int(size)
-
-
-def _from_node_link(document: dict[str, Any], default_name: str) -> dict[str, Any]:
-    dependencies: dict[Any, set[Any]] = {}
-    raw_nodes: dict[Any, dict[str, Any]] = {}
-    for place, raw in enumerate(document["nodes"]):
-        key = raw.get("id", raw.get("name")) if isinstance(raw, dict) else None
-        if not isinstance(key, int | str):
-            raise GraphError(f"nodes[{place}] has no 'id' or 'name' that is a number or a text")
-        if key in raw_nodes:
-            raise GraphError(f"nodes[{place}] repeats the id {key!r}")
-        raw_nodes[key] = raw
-        dependencies[key] = set()
-    field, links = _links(document)
-    for place, edge in enumerate(links):
-        source, target = _ends(edge, f"{field}[{place}]")
-        for end in (source, target):
-            if not isinstance(end, int | str) or end not in raw_nodes:
-                raise GraphError(f"{field}[{place}] refers to node {end!r}, which is not there")
-        dependencies[target].add(source)
-    attributes = document.get("graph")
-    attributes = attributes if isinstance(attributes, dict) else {}
-    order = _input_order(dependencies, attributes.get("order"))
-    rank = {key: number for number, key in enumerate(order)}
-    nodes = tuple(
-        _node_from_link(
-            key, raw_nodes[key], tuple(sorted(rank[each] for each in dependencies[key]))
-        )
-        for key in order
-    )
-    return {"nodes": nodes, "name": str(attributes.get("name") or default_name)}
-
-
-def _links(document: dict[str, Any]) -> tuple[str, list[Any]]:
-    for field in ("links", "edges"):
-        links = document.get(field)
-        if isinstance(links, list):
-            return field, links
-    raise GraphError("a list of edges is expected under 'links' or 'edges'")
-
-
-def _ends(edge: Any, where: str) -> tuple[Any, Any]:
-    if isinstance(edge, dict):
-        for first, second in (("source", "target"), ("0", "1")):
-            if first in edge and second in edge:
-                return edge[first], edge[second]
-    if isinstance(edge, list) and len(edge) >= 2:
-        return edge[0], edge[1]
-    raise GraphError(f"{where} is {edge!r}; an object with 'source' and 'target' is expected")
-
-
-def _input_order(dependencies: dict[Any, set[Any]], given: Any) -> list[Any]:
-    if given is not None:
-        if not isinstance(given, list) or sorted(map(str, given)) != sorted(map(str, dependencies)):
-            raise GraphError("graph.order does not name every node once")
-        by_text = {str(key): key for key in dependencies}
-        order = [by_text[str(each)] for each in given]
-        _check_order(order, dependencies)
-        return order
-    in_file = list(dependencies)
-    if all(isinstance(key, int) for key in in_file):
-        in_file.sort()
-    if _first_backward_edge(in_file, dependencies) is None:
-        return in_file
-    graph: nx.DiGraph[Any] = nx.DiGraph()
-    graph.add_nodes_from(in_file)
-    graph.add_edges_from((source, each) for each in in_file for source in dependencies[each])
-    position = {key: number for number, key in enumerate(in_file)}
-    try:
-        return list(nx.lexicographical_topological_sort(graph, key=position.__getitem__))
-    except nx.NetworkXUnfeasible:
-        edges = nx.find_cycle(graph)
-        cycle = " → ".join(repr(each) for each in (edges[0][0], *(end for _, end in edges)))
-        raise GraphError(f"the graph has a cycle: {cycle}") from None
-
-
-def _check_order(order: list[Any], dependencies: dict[Any, set[Any]]) -> None:
-    edge = _first_backward_edge(order, dependencies)
-    if edge is not None:
-        raise GraphError(f"graph.order puts {edge[1]!r} before {edge[0]!r}, which it depends on")
-
-
-def _first_backward_edge(
-    order: list[Any], dependencies: dict[Any, set[Any]]
-) -> tuple[Any, Any] | None:
-    seen: set[Any] = set()
-    for key in order:
-        for source in dependencies[key]:
-            if source not in seen:
-                return source, key
-        seen.add(key)
-    return None
-
-
-def _node_from_link(key: Any, raw: dict[str, Any], dependencies: tuple[int, ...]) -> Node:
-    where = f"node {key!r}"
-    cost_field, memory_field = (
-        ("cost_cpu", "cost_ram") if "cost_ram" in raw else ("duration", "out_cost")
-    )
-    for name in (cost_field, memory_field):
-        if name not in raw:
-            raise GraphError(f"{where} has no {name!r}")
-    return Node(
-        name=str(raw.get("name", key)),
-        cost=float(_number(raw[cost_field], f"{where}.{cost_field}")),
-        memory=_bytes(raw[memory_field], f"{where}.{memory_field}"),
-        backward=bool(raw.get("backward", False)),
-        dependencies=dependencies,
-        id=key,
-    )

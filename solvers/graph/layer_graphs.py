@@ -1,8 +1,9 @@
 """The paper's layer graphs, built from tables: a unit chain, VGG16, VGG19, any list of layers.
 
-A node per layer, then the loss, then for layer i its backward node 2L−i. Forward costs are
-multiply–accumulates (convolutions and dense layers; others 0), backward ones twice as much;
-memories are fp32 outputs. Parameters and their gradients are the fixed memory.
+A network of L layers has the nodes 0 … L−1 for its layers, L for the loss, and 2L−i for the
+backward pass of layer i. Forward costs are multiply–accumulates: 0 except for convolutions and
+dense layers. Backward costs are twice that. Memories are fp32 outputs; parameters and their
+gradients are the fixed memory.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Layer:
         cost: multiply–accumulates of its forward pass.
         elements: numbers in its output.
         parameters: trained numbers in it.
-        inputs: the layers that it reads, by their place in the list; None for the one before it.
+        inputs: the layers that it reads, by their index; None for the layer before it.
     """
 
     name: str

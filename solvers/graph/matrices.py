@@ -14,18 +14,13 @@ from solvers.graph.computation_graph import ComputationGraph
 from solvers.graph.schedule import BoolMatrix
 
 
-def reads_in_stage(graph: ComputationGraph, stage: int, node: int) -> tuple[int, ...]:
-    """What computing `node` in `stage` reads; its first computation is in its own stage."""
-    return graph.reads[node] if node == stage else graph.nodes[node].dependencies
-
-
 def matrix_peak(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix) -> int:
     """Peak in bytes of (R, S) by equations (2)–(5), `fixed_bytes` included.
 
-    A retained value counts while S retains it even where nothing reads it any more, so this is
-    never less than what `simulate` says of the same matrices read as a sequence; what a stage
-    has kept for nothing is freed at its start (Alg. 1). The published figures of the heuristics
-    are counted this way.
+    A value counts as long as S retains it, even if nothing reads it any more. So this is never
+    less than the peak that `simulate` finds for the same matrices read as a sequence. A value
+    that a stage neither reads nor retains further is freed at its start (Alg. 1). The published
+    figures of the heuristics are counted this way.
 
     Example:
         >>> import numpy as np
@@ -38,7 +33,7 @@ def matrix_peak(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix) -> int:
     kept_next = np.vstack([S[1:], np.zeros((1, len(graph)), dtype=np.bool_)])
     for t in range(len(graph)):
         computed = [int(k) for k in np.flatnonzero(R[t])]
-        last_read = {i: k for k in computed for i in reads_in_stage(graph, t, k)}
+        last_read = {i: k for k in computed for i in graph.nodes[k].dependencies}
         used = kept_next[t].copy()
         used[list(last_read)] = True
         memory = int(graph.memories[S[t] & used].sum())  # (2)
@@ -46,7 +41,7 @@ def matrix_peak(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix) -> int:
             memory += int(graph.memories[k])  # (3)
             peak = max(peak, memory + int(graph.workspaces[k]))
             freed = [  # (4), (5)
-                i for i in reads_in_stage(graph, t, k) if last_read[i] == k and not kept_next[t, i]
+                i for i in graph.nodes[k].dependencies if last_read[i] == k and not kept_next[t, i]
             ]
             memory -= int(graph.memories[freed].sum())
     return peak + graph.fixed_bytes
@@ -55,10 +50,10 @@ def matrix_peak(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix) -> int:
 def least_recomputation(graph: ComputationGraph, S: BoolMatrix) -> tuple[BoolMatrix, BoolMatrix]:
     """The R with the fewest computations for which (R, S) is a schedule, and S (section 5).
 
-    Every 1 is forced: the diagonal by (8), a value that S begins to retain by (1c), and what
-    the computations of a stage read, scanned from right to left, by (1b). A value that may not
-    be computed again where it is needed, being stateful or expired, is retained from where it
-    last was; only so the returned S differs from the one given.
+    Every 1 in R is forced: the diagonal by (8), a value that S begins to retain by (1c), and what
+    the computations of a stage read by (1b). A stage is scanned from right to left, so that what
+    is added to it is scanned, too. A stateful or expired value cannot be recomputed; it is
+    retained from where it last was. Only in that the returned S differs from the one given.
     """
     n = len(graph)
     R = np.eye(n, dtype=np.bool_)
@@ -74,7 +69,7 @@ def least_recomputation(graph: ComputationGraph, S: BoolMatrix) -> tuple[BoolMat
                 _provide(graph, R, S, t, i, expires[i], scan)
         while scan:
             k = -heapq.heappop(scan)
-            for i in reads_in_stage(graph, t, k):
+            for i in graph.nodes[k].dependencies:
                 if not (R[t, i] or S[t, i]):
                     _provide(graph, R, S, t, i, expires[i], scan)
     return R, S

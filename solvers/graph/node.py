@@ -17,8 +17,7 @@ class Node:
         operations: the types of the operations it is made of.
         backward: part of the backward pass.
         recomputable: may be computed more than once; stateful operations may not.
-        dependencies: nodes whose outputs every computation of this one reads.
-        first_reads: nodes whose outputs only its first computation reads.
+        dependencies: nodes whose outputs this one reads; kept ascending, each once.
         after: nodes that must be computed once before its first computation; nothing is read.
         expired_by: nodes after whose first computation this one can no longer be computed,
             because they overwrite a variable that it reads.
@@ -33,7 +32,9 @@ class Node:
     backward: bool = False
     recomputable: bool = True
     dependencies: tuple[int, ...] = ()
-    first_reads: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     expired_by: tuple[int, ...] = ()
     id: int | str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dependencies", tuple(sorted(set(self.dependencies))))

@@ -1,4 +1,4 @@
-"""Orders of first computations: reading them off, renumbering a graph by one, greedy ones."""
+"""Orders of first computations: of a schedule, as a new input order, and a greedy one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 
 from solvers.graph.computation_graph import ComputationGraph
 from solvers.graph.schedule import Schedule
+from solvers.graph.topological import inverse
 
 Order = Literal["fixed", "free"]
 """Whether first computations keep the input order."""
@@ -39,7 +40,6 @@ def renumber(graph: ComputationGraph, order: Sequence[int]) -> ComputationGraph:
         replace(
             graph.nodes[node],
             dependencies=ranks(graph.nodes[node].dependencies),
-            first_reads=ranks(graph.nodes[node].first_reads),
             after=ranks(graph.nodes[node].after),
             expired_by=ranks(graph.nodes[node].expired_by),
         )
@@ -50,7 +50,7 @@ def renumber(graph: ComputationGraph, order: Sequence[int]) -> ComputationGraph:
 
 def predecessors(graph: ComputationGraph) -> list[set[int]]:
     """For every node, the nodes whose first computations come before its own in every order."""
-    before = [{*graph.reads[i], *node.after} for i, node in enumerate(graph.nodes)]
+    before = [{*node.dependencies, *node.after} for node in graph.nodes]
     for i, node in enumerate(graph.nodes):
         for other in node.expired_by:
             before[other].add(i)
@@ -60,39 +60,60 @@ def predecessors(graph: ComputationGraph) -> list[set[int]]:
 def greedy_order(graph: ComputationGraph) -> tuple[int, ...]:
     """An order that computes next, of the nodes that are ready, the one that adds least memory.
 
-    What a node adds is its output less the values that nobody reads after it.
+    What a node adds is its output less the values that nobody reads after it. Of equals, the
+    one first in input order comes first.
     """
-    before = predecessors(graph)
-    behind: list[list[int]] = [[] for _ in graph.nodes]
-    waiting = [len(each) for each in before]
-    for i, each in enumerate(before):
-        for other in each:
-            behind[other].append(i)
-    unread = [len(users) for users in graph.users]
-
-    def added(i: int) -> int:
-        freed = sum(graph.nodes[read].memory for read in graph.reads[i] if unread[read] == 1)
-        return graph.nodes[i].memory * bool(graph.users[i]) - freed
-
-    ready = [(added(i), i) for i in range(len(graph)) if waiting[i] == 0]
-    heapq.heapify(ready)
+    ready = _ReadyNodes(graph)
     order: list[int] = []
-    done = [False] * len(graph)
-    while ready:
-        _, i = heapq.heappop(ready)
-        if done[i]:
-            continue
-        done[i] = True
-        order.append(i)
-        for other in behind[i]:
-            waiting[other] -= 1
-            if waiting[other] == 0:
-                heapq.heappush(ready, (added(other), other))
-        for read in graph.reads[i]:
-            unread[read] -= 1
-            if unread[read] == 1:
-                # The last reader of this value has become cheaper: queue it again.
-                for user in graph.users[read]:
-                    if not done[user] and waiting[user] == 0:
-                        heapq.heappush(ready, (added(user), user))
+    while ready.heap:
+        _, node = heapq.heappop(ready.heap)
+        if node not in ready.computed:
+            order.append(node)
+            ready.compute(node)
     return tuple(order)
+
+
+class _ReadyNodes:
+    """The nodes that may be computed next, while an order is built.
+
+    Attributes:
+        heap: (memory that it adds, node). A node that comes to add less gets another entry, which
+            comes first; what is computed already stays in the heap.
+        waiting: how many predecessors of each node are not yet computed.
+        unread: how many readers of each value are not yet computed.
+        computed: the nodes of the order so far.
+    """
+
+    def __init__(self, graph: ComputationGraph) -> None:
+        """Nothing is computed yet."""
+        before = predecessors(graph)
+        self.graph = graph
+        self.successors = inverse(before)
+        self.waiting = [len(each) for each in before]
+        self.unread = [len(users) for users in graph.users]
+        self.computed: set[int] = set()
+        self.heap: list[tuple[int, int]] = []
+        for node in range(len(graph)):
+            self._push_if_ready(node)
+
+    def compute(self, node: int) -> None:
+        """Add `node` to the order: others become ready, or add less memory than before."""
+        self.computed.add(node)
+        for read in self.graph.nodes[node].dependencies:
+            self.unread[read] -= 1
+            if self.unread[read] == 1:  # the last reader will free it
+                for user in self.graph.users[read]:
+                    self._push_if_ready(user)
+        for successor in self.successors[node]:
+            self.waiting[successor] -= 1
+            self._push_if_ready(successor)
+
+    def _push_if_ready(self, node: int) -> None:
+        if not self.waiting[node] and node not in self.computed:
+            heapq.heappush(self.heap, (self._added(node), node))
+
+    def _added(self, number: int) -> int:
+        nodes = self.graph.nodes
+        reads = nodes[number].dependencies
+        freed = sum(nodes[read].memory for read in reads if self.unread[read] == 1)
+        return nodes[number].memory * bool(self.graph.users[number]) - freed

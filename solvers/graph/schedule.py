@@ -1,4 +1,4 @@
-"""A schedule: the order in which nodes are computed, repeats being rematerializations."""
+"""A schedule: the order in which nodes are computed and recomputed."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class Schedule:
             R: R[t, i], node i is computed in stage t.
             S: S[t, i], node i is retained from stage t−1 into stage t.
 
-        A computation that nobody reads before the value is computed again, and that is not the
-        node's first, is left out: it could only cost.
+        A recomputation that nobody reads is left out: it could only cost.
         """
         steps = np.nonzero(R)[1].tolist()
         if S[:1].any():
@@ -58,7 +57,7 @@ class Schedule:
         return Schedule(steps).without_useless(graph)
 
     def without_useless(self, graph: ComputationGraph) -> Schedule:
-        """The same schedule less every repeated computation that nobody reads."""
+        """The same schedule without the recomputations that nobody reads."""
         steps = self.steps
         first: dict[int, int] = {}
         for position, node in enumerate(steps):
@@ -71,7 +70,7 @@ class Schedule:
             if not is_first and node not in wanted:
                 continue
             wanted.discard(node)
-            wanted.update(graph.reads[node] if is_first else graph.nodes[node].dependencies)
+            wanted.update(graph.nodes[node].dependencies)
             kept.append(node)
         return Schedule(reversed(kept))
 
@@ -79,8 +78,8 @@ class Schedule:
         """(R, S) of the paper: stage t ends with the first computation of the t-th new node.
 
         Columns follow the order of first computations, so that R is lower triangular. S[t, i]
-        is set while a later stage reads the value that is already there. A repeated computation
-        that nobody reads is left out: behind the last stage there is no row for it.
+        is set while a later stage reads the value that is already there. A recomputation that
+        nobody reads is left out: it may come after the last stage, which has no row for it.
         """
         n = len(graph)
         R = np.zeros((n, n), dtype=np.bool_)
@@ -90,7 +89,7 @@ class Schedule:
         for node in self.without_useless(graph).steps:
             stage = len(column)
             is_first = node not in column
-            for read in graph.reads[node] if is_first else graph.nodes[node].dependencies:
+            for read in graph.nodes[node].dependencies:
                 S[computed_in[read] + 1 : stage + 1, column[read]] = True
             if is_first:
                 column[node] = stage

@@ -1,9 +1,13 @@
 """What a schedule costs and how much memory it holds, step by step.
 
-The one memory rule of this project: an output is live from the step that computes it to its
-last read before it is computed again or the schedule ends; the memory of a step is all live
-outputs, the new one included, plus the workspace of the running node, plus `fixed_bytes`.
-No solver is involved here, and every solver's answer passes through here.
+The one memory rule of this project: an output lives from the step that computes it to the last
+step that reads it, and in any case ends where its node is recomputed.
+
+    memory of a step = live outputs, the new one included
+                     + workspace of the running node
+                     + fixed_bytes
+
+Every solver's answer is checked here, and no solver has a part in it.
 """
 
 from __future__ import annotations
@@ -25,8 +29,8 @@ class Simulation:
 
     Attributes:
         cost: sum of the costs of all computations, in the graph's unit.
-        peak: most bytes held at any step, `fixed_bytes` included.
-        timeline: bytes held during each step, shape (steps,), `fixed_bytes` included.
+        peak: most bytes at any step, `fixed_bytes` included.
+        timeline: bytes during each step, shape (steps,), `fixed_bytes` included.
     """
 
     cost: float
@@ -38,8 +42,8 @@ def simulate(graph: ComputationGraph, schedule: Schedule) -> Simulation:
     """Execute `schedule` on paper, in time linear in steps and reads.
 
     Raises:
-        ScheduleError: a node is never computed, a value is read before it exists, a node that
-            may not be computed again is, or an order that the graph asks for is broken.
+        ScheduleError: a node is never computed, a value is read before it exists, a node is
+            recomputed that may run only once, or an order that the graph asks for is broken.
 
     Example:
         >>> from solvers import ComputationGraph, Node, Schedule, simulate
@@ -55,7 +59,7 @@ def simulate(graph: ComputationGraph, schedule: Schedule) -> Simulation:
             raise ScheduleError(f"step {position} computes node {number}, which is not there")
         node = graph.nodes[number]
         is_first = newest[number] < 0
-        for read in graph.reads[number] if is_first else node.dependencies:
+        for read in node.dependencies:
             if newest[read] < 0:
                 raise ScheduleError(
                     f"step {position} computes {node.name!r} before {graph.nodes[read].name!r}, "

@@ -1,8 +1,8 @@
 """How kernels are compiled, and when what was compiled before is still good.
 
-numba renews its cache when the file of the called function changes, but not when a file does
-whose functions or constants it has compiled into it. Here the stamp of every function is of all
-kernels' files together, so that a change in any of them compiles all anew.
+A kernel contains the functions that it calls and the constants that it reads, from other files,
+too. numba compiles it anew only when its own file changes. Here the stamp of every kernel is a
+digest of all files of the room, so a change in any of them compiles all kernels anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "no_cfunc_wrapper": True,
 }
-_NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True}
+_NO_WRAPPER: dict[str, Any] = {"no_cpython_wrapper": True}
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -28,15 +28,23 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def compiled(function: Function) -> Function:
     """Compile `function`, which may not allocate, for calls from compiled functions only.
 
-    Counting references to the tape's arrays, which the caller holds anyway, would take most of
-    the time; without numba's run time (`_nrt`) nothing is counted and nothing can be allocated.
-    A door to Python for every function would take a third of the time to compile all.
+    Without numba's run time (`_nrt`) no references are counted: that would take most of the time,
+    and the caller holds the arrays anyway. Without wrappers for Python, all compiles a third
+    faster.
     """
-    return cast(Function, _cached(njit(**_OPTIONS, **_NO_DOOR)(function)))
+    return cast(Function, _cached(njit(**_OPTIONS, **_NO_WRAPPER)(function)))
+
+
+def inlined(function: Function) -> Function:
+    """The same for a step of one compiled function, into which it is copied.
+
+    A call would pass every array of the search state, which takes longer than most steps do.
+    """
+    return cast(Function, _cached(njit(**_OPTIONS, **_NO_WRAPPER, forceinline=True)(function)))
 
 
 def compiled_entry(function: Function) -> Function:
-    """The same for functions that Python calls."""
+    """Compile `function`, which may not allocate, for calls from Python."""
     return cast(Function, _cached(njit(**_OPTIONS)(function)))
 
 

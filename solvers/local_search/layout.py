@@ -1,4 +1,4 @@
-"""Laying out a graph on an empty tape: relations as flat arrays, sizes of everything."""
+"""Laying out the search state of a graph: relations as flat arrays, and room for everything."""
 
 from __future__ import annotations
 
@@ -9,95 +9,109 @@ import numpy as np
 
 from solvers.graph import ComputationGraph
 from solvers.graph.order import predecessors
-from solvers.local_search.search_state import BLOCK, DRAGGED, RANDOM, TOTALS, Integers, Links, Tape
+from solvers.local_search.search_state import (
+    EMPTY,
+    RANDOM,
+    TOTALS,
+    Integers,
+    Links,
+    SearchState,
+)
+from solvers.local_search.settings import (
+    BLOCK,
+    COMPUTATIONS_SHARED,
+    FEWEST_COMPUTATIONS,
+    FEWEST_POSITIONS,
+    JOURNAL_LENGTH,
+    MOST_COMPUTATIONS,
+    MOST_DRAGGED,
+    MOST_UNITS,
+    MOST_UNITS_OF_ONE,
+    POSITIONS_PER_NODE,
+    SMALL_GRAPH,
+    SMALL_GRAPH_POSITIONS,
+)
 from solvers.problem import Order
 
-JOURNAL_LENGTH = 4096
-MOST_OF_ONE, MOST_OF_ALL = 2**24, 2**30  # units of memory
-SLOTS_PER_NODE = 4
-FEWEST_TIMES, MOST_TIMES, TIMES_OF_ALL = 16, 20, 2000  # for how often a node is computed
-ROOMY, ROOMY_SLOTS = 1000, 8  # nodes up to which there is room for more repeats, and how much
 
+def empty_state(graph: ComputationGraph, order: Order, seed: int) -> SearchState:
+    """A search state for `graph` without a schedule.
 
-def build_tape(graph: ComputationGraph, order: Order, seed: int) -> Tape:
-    """An empty tape for `graph`; a fixed order is one more relation between first computations."""
+    A fixed order is a relation between first computations: each comes after the one before it.
+    """
     n = len(graph)
-    times = most_times(n)
-    per_node = ROOMY_SLOTS if n <= ROOMY else SLOTS_PER_NODE
-    slots = BLOCK * -(-max(per_node * n, 128) // BLOCK)
-    always = [
-        [read in set(node.dependencies) for read in graph.reads[i]]
-        for i, node in enumerate(graph.nodes)
-    ]
+    blocks = most_blocks(n)
+    positions = BLOCK * blocks
+    unit = memory_unit(graph)
+    dependencies = links([node.dependencies for node in graph.nodes])
     before = [sorted(each) for each in predecessors(graph)]
     if order == "fixed":
         before = [[i - 1] if i else [] for i in range(n)]
-    unit = memory_unit(graph)
-    expired_by = [list(node.expired_by) for node in graph.nodes]
-    reads = links(graph.reads, always)
-    return Tape(
+    expired_by = links([node.expired_by for node in graph.nodes])
+    return SearchState(
         cost=graph.costs,
         memory=-(-graph.memories // unit),
         workspace=-(-graph.workspaces // unit),
         recomputable=np.array([node.recomputable for node in graph.nodes], dtype=np.bool_),
-        reads=reads,
-        users=reverse(reads),
-        before=links(before),
-        behind=reverse(links(before)),
-        expired_by=links(expired_by),
-        expires=reverse(links(expired_by)),
-        occupant=np.full(slots, -1, dtype=np.int64),
-        times=np.zeros(n, dtype=np.int64),
-        slot=np.zeros((n, times), dtype=np.int64),
-        end=np.zeros((n, times), dtype=np.int64),
-        profile=np.zeros((slots // BLOCK, BLOCK), dtype=np.int32),
-        addend=np.zeros(slots // BLOCK, dtype=np.int32),
-        high=np.zeros(slots // BLOCK, dtype=np.int32),
-        low=np.zeros(slots // BLOCK, dtype=np.int32),
-        repeated=np.zeros(n, dtype=np.int64),
-        place=np.zeros(n, dtype=np.int64),
-        mark=np.full(n, -1, dtype=np.int64),
-        pending=np.zeros((2 * DRAGGED, 2), dtype=np.int64),
-        moved=np.zeros((2 * DRAGGED, 2), dtype=np.int64),
-        best=np.zeros(slots, dtype=np.int64),
-        journal=np.zeros((JOURNAL_LENGTH, 3), dtype=np.int64),
+        dependencies=dependencies,
+        users=reverse(dependencies),
+        predecessors=links(before),
+        successors=reverse(links(before)),
+        expired_by=expired_by,
+        expires=reverse(expired_by),
+        node_at=np.full(positions, EMPTY, dtype=np.int64),
+        times_computed=np.zeros(n, dtype=np.int64),
+        position=np.zeros((n, most_computations(n)), dtype=np.int64),
+        last_read=np.zeros((n, most_computations(n)), dtype=np.int64),
+        recomputed=np.zeros(n, dtype=np.int64),
+        recomputed_index=np.zeros(n, dtype=np.int64),
         total_cost=np.zeros(1),
         totals=first_totals(seed),
+        profile=np.zeros((blocks, BLOCK), dtype=np.int32),
+        block_addend=np.zeros(blocks, dtype=np.int32),
+        block_max=np.zeros(blocks, dtype=np.int32),
+        block_min=np.zeros(blocks, dtype=np.int32),
+        mark=np.full(n, -1, dtype=np.int64),
+        to_recompute=np.zeros((2 * MOST_DRAGGED, 2), dtype=np.int64),
+        to_drop=np.zeros((2 * MOST_DRAGGED, 2), dtype=np.int64),
+        dragged=np.zeros((2 * MOST_DRAGGED, 2), dtype=np.int64),
+        journal=np.zeros((JOURNAL_LENGTH, 3), dtype=np.int64),
+        best=np.zeros(positions, dtype=np.int64),
     )
 
 
-def most_times(n: int) -> int:
+def most_blocks(n: int) -> int:
+    """Blocks of positions for `n` nodes; small graphs get room for more recomputations."""
+    per_node = SMALL_GRAPH_POSITIONS if n <= SMALL_GRAPH else POSITIONS_PER_NODE
+    return -(-max(per_node * n, FEWEST_POSITIONS) // BLOCK)
+
+
+def most_computations(n: int) -> int:
     """How often one of `n` nodes may be computed; more room makes every move slower."""
-    return min(MOST_TIMES, max(FEWEST_TIMES, TIMES_OF_ALL // max(1, n)))
+    return min(MOST_COMPUTATIONS, max(FEWEST_COMPUTATIONS, COMPUTATIONS_SHARED // max(1, n)))
 
 
 def memory_unit(graph: ComputationGraph) -> int:
-    """Bytes per unit of memory on a tape: sizes are rounded up to units, most often exactly.
-
-    A block of the profile is summed in 32 bits, so no value may have more than 2**24 units, nor all
-    together more than 2**30.
-    """
+    """Bytes per unit of memory: sizes are rounded up to units, most often exactly."""
     sizes = np.concatenate([graph.memories, graph.workspaces])
     largest, total = int(sizes.max()), int(sizes.sum())
-    needed = max(1, -(-largest // MOST_OF_ONE), -(-total // MOST_OF_ALL))
+    needed = max(1, -(-largest // MOST_UNITS_OF_ONE), -(-total // MOST_UNITS))
     common = max(1, int(np.gcd.reduce(sizes)))
     return common * -(-needed // common)
 
 
 def first_totals(seed: int) -> Integers:
-    """Totals of an empty tape, with the state of its random numbers."""
+    """Totals of a search state without a schedule, its random numbers begun from `seed`."""
     totals = np.zeros(TOTALS, dtype=np.int64)
     totals[RANDOM] = np.random.default_rng(seed).integers(1, 2**62)
     return totals
 
 
-def links(lists: Sequence[Sequence[int]], always: Sequence[Sequence[bool]] | None = None) -> Links:
-    """Lists of nodes, one a node, as `Links`."""
+def links(lists: Sequence[Sequence[int]]) -> Links:
+    """The relation that gives node i the nodes `lists[i]`."""
     start = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
     node = np.array(list(itertools.chain.from_iterable(lists)), dtype=np.int64)
-    if always is None:
-        return Links(start, node, np.ones(len(node), dtype=np.bool_))
-    return Links(start, node, np.array(list(itertools.chain.from_iterable(always)), dtype=np.bool_))
+    return Links(start, node)
 
 
 def reverse(forward: Links) -> Links:
@@ -106,4 +120,4 @@ def reverse(forward: Links) -> Links:
     source = np.repeat(np.arange(n), np.diff(forward.start))
     by_target = np.argsort(forward.node, kind="stable")
     start = np.searchsorted(forward.node[by_target], np.arange(n + 1)).astype(np.int64)
-    return Links(start, source[by_target].astype(np.int64), forward.always[by_target])
+    return Links(start, source[by_target].astype(np.int64))

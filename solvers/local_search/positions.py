@@ -1,117 +1,122 @@
-"""Where computations stand on a tape, and where they may; everything here is compiled."""
+"""Where computations stand in a search state, and where they may; everything is compiled."""
 
 from __future__ import annotations
 
+from solvers.local_search.changes import latest_before
 from solvers.local_search.compilation import compiled
-from solvers.local_search.search_state import BLOCK, EXCESS, Tape, latest_before, random_below
-
-REACH = 96  # how far a move looks for an empty slot
-TRIES = 24  # nodes that are looked at for one that is held at a given slot
+from solvers.local_search.random_numbers import random_below
+from solvers.local_search.search_state import VIOLATION, SearchState
+from solvers.local_search.settings import (
+    BLOCK,
+    FOCUSED_ONE_IN,
+    RETAINED_TRIES,
+    SEARCHED_POSITIONS,
+)
 
 
 @compiled
-def random_occupied(tape: Tape) -> int:
-    """A slot that holds a computation."""
+def random_computation(state: SearchState) -> int:
+    """A position that is not empty."""
     while True:
-        slot = random_below(tape, len(tape.occupant))
-        if tape.occupant[slot] >= 0:
-            return slot
+        position = random_below(state, len(state.node_at))
+        if state.node_at[position] >= 0:
+            return position
 
 
 @compiled
-def empty_near(tape: Tape, slot: int, low: int, high: int) -> int:
-    """The empty slot in (low, high) nearest to `slot`, −1 if none is near; below goes first."""
-    for distance in range(REACH):
-        below, above = slot - distance, slot + distance
-        if low < below < high and tape.occupant[below] < 0:
+def nearest_empty(state: SearchState, position: int, low: int, high: int) -> int:
+    """The empty position in (low, high) nearest to `position`, the lower of two; −1 if all are far.
+
+    Far is `SEARCHED_POSITIONS` or more.
+    """
+    for distance in range(SEARCHED_POSITIONS):
+        below, above = position - distance, position + distance
+        if low < below < high and state.node_at[below] < 0:
             return below
-        if low < above < high and tape.occupant[above] < 0:
+        if low < above < high and state.node_at[above] < 0:
             return above
     return -1
 
 
 @compiled
-def first_slot(tape: Tape, node: int) -> int:
-    """Slot of the first computation."""
-    return int(tape.slot[node, 0])
+def first_position(state: SearchState, node: int) -> int:
+    """Position of the first computation."""
+    return int(state.position[node, 0])
 
 
 @compiled
-def expiry(tape: Tape, node: int) -> int:
-    """The slot before which every computation of `node` must be."""
-    limit = len(tape.occupant)
-    for link in range(tape.expired_by.start[node], tape.expired_by.start[node + 1]):
-        limit = min(limit, first_slot(tape, tape.expired_by.node[link]))
+def expiry(state: SearchState, node: int) -> int:
+    """The position before which every computation of `node` must be."""
+    limit = len(state.node_at)
+    for link in range(state.expired_by.start[node], state.expired_by.start[node + 1]):
+        limit = min(limit, first_position(state, state.expired_by.node[link]))
     return limit
 
 
 @compiled
-def earliest_allowed(tape: Tape, node: int, k: int) -> int:
-    """The slot after which computation k of `node` can stand with reads and readers as before."""
-    slot = tape.slot[node, k]
-    low = tape.slot[node, k - 1] if k > 0 else -1
-    for link in range(tape.reads.start[node], tape.reads.start[node + 1]):
-        if k == 0 or tape.reads.always[link]:
-            read = tape.reads.node[link]
-            low = max(low, tape.slot[read, latest_before(tape, read, slot)])
+def earliest_allowed(state: SearchState, node: int, k: int) -> int:
+    """The position after which computation k of `node` can stand, everything else unchanged."""
+    position = state.position[node, k]
+    low = state.position[node, k - 1] if k > 0 else -1
+    for link in range(state.dependencies.start[node], state.dependencies.start[node + 1]):
+        read = state.dependencies.node[link]
+        low = max(low, state.position[read, latest_before(state, read, position)])
     if k == 0:
-        for link in range(tape.before.start[node], tape.before.start[node + 1]):
-            low = max(low, first_slot(tape, tape.before.node[link]))
-        for link in range(tape.expires.start[node], tape.expires.start[node + 1]):
-            expired = tape.expires.node[link]
-            low = max(low, tape.slot[expired, tape.times[expired] - 1])
+        for link in range(state.predecessors.start[node], state.predecessors.start[node + 1]):
+            low = max(low, first_position(state, state.predecessors.node[link]))
+        for link in range(state.expires.start[node], state.expires.start[node + 1]):
+            expired = state.expires.node[link]
+            low = max(low, state.position[expired, state.times_computed[expired] - 1])
     return low
 
 
 @compiled
-def latest_allowed(tape: Tape, node: int, k: int) -> int:
-    """The slot before which the computation k of `node` can stand; the next repeat is ignored."""
-    slot = tape.slot[node, k]
-    high = min(expiry(tape, node), next_reader(tape, node, slot))
+def latest_allowed(state: SearchState, node: int, k: int) -> int:
+    """The position before which computation k of `node` can stand; the next one is ignored."""
+    position = state.position[node, k]
+    high = min(expiry(state, node), next_reader(state, node, position))
     if k == 0:
-        for link in range(tape.behind.start[node], tape.behind.start[node + 1]):
-            high = min(high, first_slot(tape, tape.behind.node[link]))
+        for link in range(state.successors.start[node], state.successors.start[node + 1]):
+            high = min(high, first_position(state, state.successors.node[link]))
     return high
 
 
 @compiled
-def next_reader(tape: Tape, node: int, slot: int) -> int:
-    """The first slot after `slot` that reads `node`, repeats of `node` aside."""
-    first = len(tape.occupant)
-    for link in range(tape.users.start[node], tape.users.start[node + 1]):
-        user = tape.users.node[link]
-        reader = 0
-        if tape.users.always[link]:
-            reader = latest_before(tape, user, slot + 1) + 1
-        if reader < tape.times[user] and tape.slot[user, reader] > slot:
-            first = min(first, tape.slot[user, reader])
+def next_reader(state: SearchState, node: int, position: int) -> int:
+    """The first position after `position` that reads `node`, whichever computation it reads."""
+    first = len(state.node_at)
+    for link in range(state.users.start[node], state.users.start[node + 1]):
+        user = state.users.node[link]
+        k = latest_before(state, user, position + 1) + 1
+        if k < state.times_computed[user]:
+            first = min(first, state.position[user, k])
     return first
 
 
 @compiled
-def is_focused(tape: Tape) -> bool:
-    """Whether to make a move where the tape is over budget, which may be in few places."""
-    return tape.totals[EXCESS] > 0 and random_below(tape, 2) == 0
+def is_focused(state: SearchState) -> bool:
+    """Whether a move aims at a position over budget; there may be few of them."""
+    return state.totals[VIOLATION] > 0 and random_below(state, FOCUSED_ONE_IN) == 0
 
 
 @compiled
-def slot_over_budget(tape: Tape) -> int:
-    """A random slot that is over budget; there must be one."""
-    block = random_below(tape, len(tape.high))
-    while tape.high[block] <= 0:
-        block = (block + 1) % len(tape.high)
-    place = random_below(tape, BLOCK)
-    while tape.profile[block, place] + tape.addend[block] <= 0:
-        place = (place + 1) % BLOCK
-    return block * BLOCK + place
+def position_over_budget(state: SearchState) -> int:
+    """A random position that is over budget; there must be one."""
+    block = random_below(state, len(state.block_max))
+    while state.block_max[block] <= 0:
+        block = (block + 1) % len(state.block_max)
+    index = random_below(state, BLOCK)
+    while state.profile[block, index] + state.block_addend[block] <= 0:
+        index = (index + 1) % BLOCK
+    return block * BLOCK + index
 
 
 @compiled
-def held(tape: Tape, slot: int) -> int:
-    """A random node whose value is held in `slot` for a later one; −1 if a few tries find none."""
-    for _ in range(TRIES):
-        node = random_below(tape, len(tape.times))
-        k = latest_before(tape, node, slot)
-        if k >= 0 and tape.end[node, k] > slot:
+def retained_across(state: SearchState, position: int) -> int:
+    """A random node whose value lives from before `position` to after it; −1 if none is found."""
+    for _ in range(RETAINED_TRIES):
+        node = random_below(state, len(state.times_computed))
+        k = latest_before(state, node, position)
+        if k >= 0 and state.last_read[node, k] > position:
             return node
     return -1

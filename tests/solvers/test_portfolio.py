@@ -5,7 +5,7 @@ import pytest
 from solvers import Progress, SolverError, Status, simulate, solve
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain
-from solvers.local_search.search import compile_kernels
+from solvers.local_search.chain import compile_kernels
 from tests.brute_force import budgets, cheapest, check_against_truth, random_graph
 
 
@@ -95,14 +95,14 @@ def test_backends_mean_the_same_to_every_solver(solver: str) -> None:
 
 
 @pytest.mark.parametrize("solver", ["auto", "search"])
-def test_a_chain_that_needs_more_repeats_than_the_search_has_room_for(solver: str) -> None:
-    """With 3 bytes each of 40 layers is computed up to 41 times, beyond what a tape holds."""
+def test_a_chain_that_needs_more_recomputations_than_the_search_has_room_for(solver: str) -> None:
+    """With 3 bytes each of 40 layers is computed up to 41 times, more often than the search can."""
     graph = unit_chain(40)
     solution = solve(graph, 3, solver, 3)
     by_rule = solve(graph, 3, "checkpoint_last")
     assert by_rule.cost is not None
     assert solution.cost is not None
     assert solution.cost <= by_rule.cost
-    # The proof, where there is one, holds for every number of repeats.
+    # The proof, where there is one, holds for any number of recomputations.
     proved = solution.status is Status.OPTIMAL
     assert proved or "a node at most 20 times" in solution.note

@@ -14,7 +14,7 @@ def test_what_follows_from_the_nodes() -> None:
         (
             Node("a", 1.5, 4),
             Node("b", 2, 3, workspace=7, dependencies=(0,)),
-            Node("c", 0.25, 2, dependencies=(1,), first_reads=(0, 1), after=(0,)),
+            Node("c", 0.25, 2, dependencies=(1, 0, 1), after=(0,)),
         ),
         fixed_bytes=100,
     )
@@ -22,7 +22,7 @@ def test_what_follows_from_the_nodes() -> None:
     assert graph.costs.tolist() == [1.5, 2, 0.25]
     assert graph.memories.tolist() == [4, 3, 2]
     assert graph.workspaces.tolist() == [0, 7, 0]
-    assert graph.reads == ((), (0,), (0, 1))
+    assert [node.dependencies for node in graph.nodes] == [(), (0,), (0, 1)]
     assert graph.users == ((1, 2), (2,), ())
     assert graph.edges == ((0, 1), (0, 2), (1, 2))
     assert graph.one_pass_cost == 3.75
@@ -50,7 +50,6 @@ def _second(**values: Any) -> tuple[Node, ...]:
         (_second(workspace=-4), "workspace is -4"),
         (_second(dependencies=(1,)), "dependencies names node 1, which is not earlier"),
         (_second(dependencies=(-1,)), "dependencies names node -1, which is not earlier"),
-        (_second(first_reads=(2,)), "first_reads names node 2, which is not earlier"),
         (_second(after=(1,)), "after names node 1, which is not earlier"),
         (_second(expired_by=(1,)), "expired_by names node 1, which is not later"),
         (_second(expired_by=(2,)), "expired_by names node 2, which is not later"),

@@ -16,7 +16,7 @@ EVERY_FIELD = ComputationGraph(
     (
         Node("a", 0.1, 2**62, 3, ("Conv2D", "BiasAdd"), id="first", expired_by=(2,)),
         Node("b", 1e-7, 5, recomputable=False, dependencies=(0,), id=17),
-        Node("ü", 3, 0, backward=True, dependencies=(1,), first_reads=(0,), after=(0, 1)),
+        Node("ü", 3, 0, backward=True, dependencies=(1,), after=(0, 1)),
     ),
     fixed_bytes=123,
     name="every field",

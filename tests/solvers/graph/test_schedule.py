@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers import ComputationGraph, Node, Schedule, ScheduleError, simulate
+from solvers import ComputationGraph, Schedule, ScheduleError, simulate
 from solvers.graph import BoolMatrix
 from tests.graphs import DIAMOND, SKIP, random_graphs
 
@@ -25,7 +25,7 @@ def test_steps_are_plain_numbers() -> None:
     ("graph", "steps", "R", "S"),
     [
         (DIAMOND, [0, 1, 2, 3], "1000 0100 0010 0001", "0000 1000 1100 0110"),
-        # 0 is computed again for 2, so stage 2 retains only 1
+        # 0 is recomputed for 2, so stage 2 retains only 1
         (DIAMOND, [0, 1, 0, 2, 3], "1000 0100 1010 0001", "0000 1000 0100 0110"),
         # the columns follow the order of first computations: 0, 2, 1, 3
         (DIAMOND, [0, 2, 0, 1, 3], "1000 0100 1010 0001", "0000 1000 0100 0110"),
@@ -92,16 +92,6 @@ def test_a_value_retained_from_nowhere_is_refused(place: tuple[int, int], messag
 )
 def test_without_useless(steps: list[int], kept: list[int]) -> None:
     assert Schedule(steps).without_useless(DIAMOND).steps == tuple(kept)
-
-
-def test_only_a_first_computation_makes_its_single_reads_useful() -> None:
-    nodes = (
-        Node("a", 1, 1),
-        Node("b", 1, 1, first_reads=(0,)),
-        Node("c", 1, 1, dependencies=(1,)),
-    )
-    graph = ComputationGraph(nodes)
-    assert Schedule([0, 0, 1, 0, 1, 2]).without_useless(graph).steps == (0, 0, 1, 1, 2)
 
 
 @given(random_graphs(), st.data())

@@ -7,17 +7,13 @@ import pytest
 from solvers import ComputationGraph, Node, Schedule, Status, simulate, solve
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain
+from solvers.local_search.chain import Chain, compile_kernels
+from solvers.local_search.changes import keep_best
 from solvers.local_search.layout import memory_unit
-from solvers.local_search.search import (
-    COLD,
-    HOT,
-    Chain,
-    Search,
-    Start,
-    compile_kernels,
-    least_memory_found,
-)
-from solvers.local_search.search_state import COMPUTATIONS, EXCESS, keep_best
+from solvers.local_search.least_memory import least_memory_found
+from solvers.local_search.search import Search, Start
+from solvers.local_search.search_state import COMPUTATIONS, VIOLATION
+from solvers.local_search.settings import COLD, HOT
 from tests.brute_force import budgets, cheapest, check_against_truth, random_graph
 from tests.graphs import NAMED
 
@@ -25,7 +21,7 @@ pytest.importorskip("numba")
 
 
 @pytest.mark.parametrize("order", ["fixed", "free"])
-def test_what_is_on_the_tape_is_what_the_simulator_says(order: str) -> None:
+def test_a_search_state_is_what_the_simulator_says(order: str) -> None:
     for seed in range(60):
         graph = random_graph(seed, most_nodes=12)
         budget = max(1, int(0.7 * (input_order_peak(graph) - graph.fixed_bytes)))
@@ -33,16 +29,16 @@ def test_what_is_on_the_tape_is_what_the_simulator_says(order: str) -> None:
         chain.start(Schedule(range(len(graph))), budget)
         for _ in range(5):
             chain.run(300, HOT, COLD, float("inf"))
-            tape = chain.tape
-            length = keep_best(tape)
-            simulation = simulate(graph, Schedule(tape.best[:length]))
-            used = np.flatnonzero(tape.occupant >= 0)
+            state = chain.state
+            length = keep_best(state)
+            simulation = simulate(graph, Schedule(state.best[:length]))
+            used = np.flatnonzero(state.node_at >= 0)
             assert chain.bytes_per_unit == 1
-            profile = (tape.profile + tape.addend[:, None] + budget).ravel()
+            profile = (state.profile + state.block_addend[:, None] + budget).ravel()
             assert (profile[used] + graph.fixed_bytes == simulation.timeline).all()
-            assert tape.total_cost[0] == pytest.approx(simulation.cost)
-            assert tape.totals[COMPUTATIONS] == length
-            assert (tape.totals[EXCESS] == 0) == (simulation.peak <= budget + graph.fixed_bytes)
+            assert state.total_cost[0] == pytest.approx(simulation.cost)
+            assert state.totals[COMPUTATIONS] == length
+            assert (state.totals[VIOLATION] == 0) == (simulation.peak <= budget + graph.fixed_bytes)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +55,7 @@ def test_a_unit_of_memory_is_no_larger_than_it_must_be(sizes: tuple[int, int], u
     assert memory_unit(ComputationGraph(nodes)) == unit
 
 
-def test_sizes_that_are_rounded_never_hide_an_excess() -> None:
+def test_sizes_that_are_rounded_never_hide_a_violation() -> None:
     """Bytes far beyond 32 bits, odd so that nothing divides them all."""
     under = 0
     for seed in range(60):

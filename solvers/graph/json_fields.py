@@ -1,0 +1,36 @@
+"""Numbers in the JSON of a graph; `where` is what an error calls the place."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from solvers.errors import GraphError
+
+
+def number(value: Any, where: str) -> float:
+    """A number of zero or more.
+
+    Raises:
+        GraphError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise GraphError(f"{where} is {value!r}; a number is expected")
+    # A comparison with NaN is false; and, unlike isfinite, it takes an int of any size.
+    if not 0 <= value <= sys.float_info.max:
+        raise GraphError(f"{where} is {value}; it must be zero or more, and finite")
+    return value
+
+
+def whole_bytes(value: Any, where: str) -> int:
+    """A whole number of bytes.
+
+    Raises:
+        GraphError: it is not, or more than 63 bits.
+    """
+    size = number(value, where)
+    if size != int(size):
+        raise GraphError(f"{where} is {value}; a whole number of bytes is expected")
+    if size >= 2**63:
+        raise GraphError(f"{where} is {value}; that is more than any memory")
+    return int(size)

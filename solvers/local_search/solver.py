@@ -1,0 +1,74 @@
+"""The solver `search`: local search for cheap schedules under a budget, in fixed or free order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.checkpointing.incumbent import Incumbent
+from solvers.graph import ComputationGraph, Schedule
+from solvers.graph.bounds import least_need
+from solvers.local_search.chain import compile_kernels
+from solvers.local_search.layout import most_computations
+from solvers.local_search.least_memory import least_memory_found
+from solvers.local_search.search import Search, improve, processors, starts_of
+from solvers.local_search.settings import CHAINS, HEURISTICS_SHARE, LEAST_MEMORY_SHARE, ROUNDING
+from solvers.problem import Problem, Solution, answer
+
+
+def solve_search(problem: Problem) -> Solution:
+    """Local search until the time limit, or until it no longer helps.
+
+    It computes a node at most 16 to 20 times. Long chains need more where the budget is near the
+    least possible, so heuristics, which have no such limit, are asked as well.
+
+    Option: `starts`, schedules in the same order that are known.
+    """
+    graph = problem.graph
+    deadline = problem.deadline + compile_kernels()
+    if least_need(graph) > problem.activation_budget:
+        return answer(problem, "search", None, infeasible=True, least_budget=None)
+    heuristics = Incumbent(problem)
+    heuristics.work(HEURISTICS_SHARE * problem.time_limit)
+    search = Search(graph, problem.budget, problem.order, problem.seed, min(CHAINS, processors()))
+    bound = graph.one_pass_cost
+    least: int | None = None
+    try:
+        for start in [*starts_of(graph, problem.order), *problem.options.get("starts", ())]:
+            search.offer(start)
+        enough = bound * (1 + ROUNDING)
+        improve(
+            search,
+            problem.order,
+            deadline,
+            enough,
+            lambda _, cost: problem.report(cost, bound, "search"),
+            reserve=LEAST_MEMORY_SHARE * problem.time_limit,
+        )
+        if heuristics.schedule is not None:
+            search.offer(heuristics.schedule)
+        if search.schedule is None:
+            least = least_memory_found(
+                graph, problem.order, deadline, problem.seed, search.leanest
+            )[1]
+    except KeyboardInterrupt:
+        pass
+    return answer(
+        problem,
+        "search",
+        search.schedule,
+        bound=bound,
+        bound_order="free",
+        proved=search.cost <= bound * (1 + ROUNDING),
+        least_budget=least,
+        note=limit_note(graph, search.schedule),
+        statistics={"rounds": search.rounds, "moves per second": round(search.speed)},
+    )
+
+
+def limit_note(graph: ComputationGraph, schedule: Schedule | None) -> str:
+    """What to say where a schedule reaches the most computations of one node, or there is none."""
+    most = most_computations(len(graph))
+    if not len(graph) or (schedule is not None and np.bincount(schedule.steps).max() < most):
+        return ""
+    what = "none was found" if schedule is None else "it may be better without that limit"
+    return f"the search computes a node at most {most} times; {what}"
