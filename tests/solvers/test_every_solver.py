@@ -1,7 +1,7 @@
 """Every solver of the registry on the same graphs: what it answers is true."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from solvers import SOLVERS, ComputationGraph, Solution, SolverError, Status, simulate, solve
 from solvers.graph import input_order_peak
@@ -52,7 +52,7 @@ def test_named_graphs(name: str, title: str) -> None:
             assert solution.cost == least
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(random_graphs(most=7))
 def test_random_graphs(graph: ComputationGraph) -> None:
     budget = max(1, int(0.75 * input_order_peak(graph)))

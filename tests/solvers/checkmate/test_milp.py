@@ -126,7 +126,7 @@ def test_one_node_over_budget_is_proof_that_nothing_fits() -> None:
     assert solution.least_budget is not None
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(random_graphs(most=6))
 def test_the_milp_is_between_its_bound_and_the_heuristics(graph: ComputationGraph) -> None:
     budget = max(1, int(0.8 * input_order_peak(graph)))

@@ -43,7 +43,7 @@ def test_the_frontier_and_the_tighter_rows_raise_the_relaxation() -> None:
     assert unpartitioned < printed < tight <= 26
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(random_graphs(most=6))
 def test_bound_and_rounding_enclose_the_optimum(graph: ComputationGraph) -> None:
     budget = max(1, int(0.8 * input_order_peak(graph)))

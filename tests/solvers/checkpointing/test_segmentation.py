@@ -78,7 +78,7 @@ def by_brute_force(sizes: list[int], objective: Objective, keeps_first: bool) ->
 
 
 @pytest.mark.parametrize(("segment", "objective", "keeps_first"), SEGMENTATIONS)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(chains(most=12))
 def test_every_segmentation_equals_brute_force(
     segment: Callable[[Sequence[int]], Segmentation],
@@ -100,7 +100,7 @@ def test_every_segmentation_equals_brute_force_on_thousands_of_short_chains() ->
             assert segment(sizes).objective == by_brute_force(sizes, objective, keeps_first)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(chains(most=300))
 def test_the_linear_form_equals_the_quadratic_one(sizes: list[int]) -> None:
     assert segment_revised(sizes).objective == segment_revised_directly(sizes).objective
