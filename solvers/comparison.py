@@ -100,8 +100,8 @@ def cases(
 
     Example:
         >>> from solvers.graph.layer_graphs import unit_chain
-        >>> [case.solver for case in cases([unit_chain(2)], ["90%"], ["milp", "moments"])]
-        ['milp', 'moments']
+        >>> [case.solver for case in cases([unit_chain(2)], ["90%"], ["milp", "griewank"])]
+        ['milp', 'griewank']
     """
     for budget in budgets:
         parse_budget(budget).in_bytes(fixed_bytes=0, peak=1)

@@ -21,7 +21,7 @@ from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, ComputationGraph
 from solvers.graph.matrices import reads_in_stage
 from solvers.problem import Order
-from solvers.programs.builder import ABSENT, LinearBuilder
+from solvers.programs.builder import ZERO, LinearBuilder
 from solvers.programs.linear_program import LinearModel, Vector
 
 _BUDGET = 1000.0
@@ -72,7 +72,7 @@ class FrontierProgram:
         R = np.where(early, np.eye(n), 0.0)
         S = np.where(early, np.tri(n, k=-1), 0.0)
         for columns, matrix in ((self.R, R), (self.S, S)):
-            there = columns != ABSENT
+            there = columns != ZERO
             matrix[there] = values[columns[there]]
         return R, S
 
@@ -81,7 +81,7 @@ class FrontierProgram:
         n = len(self.graph)
         values = np.zeros(len(self.model.objective))
         for columns, matrix in ((self.R, R), (self.S, S)):
-            there = columns != ABSENT
+            there = columns != ZERO
             values[columns[there]] = matrix[there]
         kept_next = np.vstack([S[1:], np.zeros((1, n), dtype=np.bool_)])
         memories = self.graph.memories / self.memory_unit
@@ -119,7 +119,7 @@ class _Draft:
 
     def computable(self, t: int) -> list[int]:
         """The nodes that stage t may compute, in input order."""
-        return [int(k) for k in np.flatnonzero(self.R[t] != ABSENT)]
+        return [int(k) for k in np.flatnonzero(self.R[t] != ZERO)]
 
 
 def build_frontier(
@@ -224,8 +224,8 @@ def _draft(
         memory_unit=activation_budget / _BUDGET,
         printed=printed,
         first_stage=first_stage,
-        R=np.full(shape, ABSENT, dtype=np.int64),
-        S=np.full(shape, ABSENT, dtype=np.int64),
+        R=np.full(shape, ZERO, dtype=np.int64),
+        S=np.full(shape, ZERO, dtype=np.int64),
         deadline=deadline,
     )
 
@@ -270,10 +270,10 @@ def _add_correctness(draft: _Draft, t: int) -> None:
     for j in draft.computable(t):
         for i in reads_in_stage(draft.graph, t, j):
             build.row((R[t, j], R[t, i], S[t, i]), (1, -1, -1), upper=0)  # (1b)
-    for i in map(int, np.flatnonzero(S[t] != ABSENT)):
+    for i in map(int, np.flatnonzero(S[t] != ZERO)):
         if t > draft.first_stage:
             build.row((S[t, i], R[t - 1, i], S[t - 1, i]), (1, -1, -1), upper=0)  # (1c)
-        if R[t, i] != ABSENT and not draft.printed:
+        if R[t, i] != ZERO and not draft.printed:
             build.row((R[t, i], S[t, i]), (1, 1), upper=1)
 
 
@@ -305,7 +305,7 @@ def _add_free(draft: _Draft, t: int) -> None:
             build.row((column, R[t, k]), (1, -1), upper=0)
             if place:
                 build.row((*columns[:place], R[t, k]), ones[: place + 1], upper=1)
-        retained = S[t + 1, i] if t + 1 < n else ABSENT
+        retained = S[t + 1, i] if t + 1 < n else ZERO
         build.row((*columns, retained), ones, upper=1)
         if len(columns) > 1:
             build.row((*columns, R[t, i], S[t, i]), (*ones[1:], -1, -1), upper=0)
@@ -319,7 +319,7 @@ def _add_printed_free(draft: _Draft, t: int) -> None:
         for place, k in enumerate(readers):
             free = draft.free[t, i, k] = build.column(integer=True)
             later = [R[t, j] for j in readers[place + 1 :]]
-            retained = S[t + 1, i] if t + 1 < n else ABSENT
+            retained = S[t + 1, i] if t + 1 < n else ZERO
             ones = [1.0] * (len(later) + 1)
             most = 1.0 + len(ones)  # κ, the most that h can be
             columns = (free, R[t, k], retained, *later)

@@ -36,7 +36,7 @@ SAYABLE = "schedules that compute no node twice in a stage"
 
 _UNSAYABLE = (
     "the program has no solution; only a schedule that computes a node twice within a stage, "
-    "which it cannot say, may still fit: try moments"
+    "which it cannot say, may still fit: try cutting_planes"
 )
 
 
@@ -47,7 +47,7 @@ def solve_milp(problem: Problem) -> Solution:
     computation of node t and computes each other node at most once, in input order. Optimum and
     bound hold for these, as the answer's `among` says. That (9) has no solution is no proof that
     nothing fits, since a node computed twice in a stage can save the memory that decides;
-    `moments` knows of that too.
+    `cutting_planes` knows of that too.
     Options: see `solvers.programs.optimize.optimize`.
 
     Raises:

@@ -11,7 +11,7 @@ from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_i
 from solvers.checkmate.milp import SAYABLE
 from solvers.checkmate.repair import repair
 from solvers.checkpointing.incumbent import BY_RULE, Incumbent
-from solvers.cutting_planes.fixed_order import solve_moments
+from solvers.cutting_planes.fixed_order import solve_cutting_planes
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, Schedule, input_order_peak, simulate
 from solvers.graph.bounds import lift_bound, node_over_budget
@@ -71,7 +71,7 @@ def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = 
 def solve_lp_bound(problem: Problem) -> Solution:
     """The optimum of the LP relaxation of (9) as a lower bound; no schedule.
 
-    Where the LP takes more than half of the time, the bound of `moments` is given instead.
+    Where the LP takes more than half of the time, the bound of `cutting_planes` is given instead.
     """
     graph, name = problem.graph, "lp_bound"
     if input_order_peak(graph) <= problem.budget:
@@ -83,8 +83,8 @@ def solve_lp_bound(problem: Problem) -> Solution:
         return answer(
             problem, name, None, bound=relaxation.bound, among=SAYABLE, note="a bound only"
         )
-    bound = solve_moments(replace(problem, options={})).bound
-    note = "a bound only; the LP took too long, this one is of moments"
+    bound = solve_cutting_planes(replace(problem, options={})).bound
+    note = "a bound only; the LP took too long, this one is of cutting_planes"
     return answer(problem, name, None, bound=bound, note=note)
 
 

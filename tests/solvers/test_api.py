@@ -89,7 +89,7 @@ from solvers import SOLVERS, ComputationGraph, Node, solve
 for entry in SOLVERS.values():
     entry.load()
 graph = ComputationGraph((Node("a", 1, 4), Node("b", 1, 4, dependencies=(0,))))
-print(solve(graph, 8, "moments").status)
+print(solve(graph, 8, "cutting_planes").status)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.stdout, run.returncode) == ("optimal\n", 0), run.stderr

@@ -53,7 +53,7 @@ def test_all_leaves_out_solvers_for_small_graphs_on_others() -> None:
     assert "milp_unpartitioned" in {case.solver for case in cases([U_SHAPE], ["90%"], ["all"])}
     names = {case.solver for case in cases([unit_chain(20)], ["90%"], ["all"])}
     assert "milp_unpartitioned" not in names
-    assert {"milp", "griewank", "segment_revised", "moments"} <= names
+    assert {"milp", "griewank", "segment_revised", "cutting_planes"} <= names
 
 
 def test_names_and_budgets_are_checked_before_anything_runs() -> None:

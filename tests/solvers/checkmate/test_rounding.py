@@ -118,8 +118,10 @@ def test_less_memory_for_the_relaxation_raises_it() -> None:
     assert all_of_it <= less
 
 
-def test_where_the_relaxation_takes_too_long_moments_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_relaxation_takes_too_long_cutting_planes_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("solvers.checkmate.rounding.relax", lambda problem: Relaxation(None, None))
     solution = solve(unit_chain(8), 5, "lp_bound")
     assert solution.bound == pytest.approx(22, rel=1e-4)
-    assert "moments" in solution.note
+    assert "cutting_planes" in solution.note
