@@ -5,7 +5,8 @@ import joblib
 import pytest
 
 from checkmate_tf.cli.plots import plot_comparison
-from solvers import BudgetError, SolverError
+from solvers import SOLVERS as TABLE
+from solvers import BudgetError, Problem, Schedule, Solution, SolverError, answer, register
 from solvers.comparison import Row, cases, run_case, run_cases, write_csv
 from solvers.graph.layer_graphs import unit_chain
 from tests.graphs import U_SHAPE
@@ -106,3 +107,20 @@ def test_processes_give_the_same_rows() -> None:
     to_run = cases([unit_chain(5)], ["80%"], SOLVERS)
     alone, spread = run_cases(to_run), run_cases(to_run, jobs=2)
     assert [outcome(row) for row in spread] == [outcome(row) for row in alone]
+
+
+def test_other_processes_know_the_solvers_that_this_one_has_registered() -> None:
+    name = "mine"
+
+    def keep_all(problem: Problem) -> Solution:  # unknown to whoever imports this file
+        return answer(problem, name, Schedule(range(len(problem.graph))))
+
+    register(name)(keep_all)
+    try:
+        to_run = cases([unit_chain(5), U_SHAPE], ["100%", "60%"], [name, "checkpoint_all"])
+        alone, spread = run_cases(to_run), run_cases(to_run, jobs=2)
+        assert name in {case.solver for case in cases([U_SHAPE], ["90%"], ["all"])}
+    finally:
+        TABLE.pop(name)
+    assert [outcome(row) for row in spread] == [outcome(row) for row in alone]
+    assert [row.status for row in alone if row.solver == name] == ["feasible", "over budget"] * 2
