@@ -25,11 +25,14 @@ Build = Callable[[ComputationGraph, float], FrontierProgram]
 """From a graph and the memory for its activations to the program."""
 
 _ATTEMPTS = 4
+"""Programs that are solved at most, each with less memory than the one before."""
+
 _RULES_SHARE = 1 / 3
-"""The most of the time that they get before the program is built; it starts from their best."""
+"""The most of the time that simple rules get before the program is built; it starts from their
+best."""
 
 _RULES_SECONDS = 0.4
-"""For more of them, each time that the backend is looked at."""
+"""Seconds for more of them each time that the backend is looked at."""
 
 SAYABLE = "schedules that compute no node twice in a stage"
 """What equations (1) and (9) optimize over. A few graphs have a cheaper one that is not."""
@@ -82,11 +85,26 @@ class _Outcome:
 
 def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
     """Ask for the optimum of what `build` builds, which holds for `order`."""
+    incumbent = Incumbent(problem)
+    easy = _without_program(problem, name, incumbent)
+    if easy is not None:
+        return easy
+    _report(problem, incumbent, None, "building the model")
+    try:
+        outcome = _minimize(problem, build, incumbent)
+    except KeyboardInterrupt:
+        return _by_rule(problem, name, incumbent, "stopped")
+    except OutOfTimeError:
+        return _by_rule(problem, name, incumbent, "the time was up before the MILP was built")
+    return _answer(problem, name, order, incumbent, outcome)
+
+
+def _without_program(problem: Problem, name: str, incumbent: Incumbent) -> Solution | None:
+    """The answer where no program is needed, or none can be built; `incumbent` works first."""
     graph = problem.graph
     if input_order_peak(graph) <= problem.budget:
         one_pass = Schedule(range(len(graph)))
         return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
-    incumbent = Incumbent(problem)
     incumbent.work(_RULES_SHARE * problem.seconds_left)
     too_large = node_over_budget(graph, problem.budget)
     if too_large is not None:
@@ -97,13 +115,14 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
     if not fits_in_memory(graph):
         incumbent.work(problem.seconds_left)
         return _by_rule(problem, name, incumbent, "the MILP is too large to build")
-    _report(problem, incumbent, None, "building the model")
-    try:
-        outcome = _minimize(problem, build, incumbent)
-    except (KeyboardInterrupt, OutOfTimeError) as reason:
-        stopped = isinstance(reason, KeyboardInterrupt)
-        why = "stopped" if stopped else "the time was up before the MILP was built"
-        return _by_rule(problem, name, incumbent, why)
+    return None
+
+
+def _answer(
+    problem: Problem, name: str, order: Order, incumbent: Incumbent, outcome: _Outcome
+) -> Solution:
+    """The better of the program's schedule and the rules', with the program's bound."""
+    graph = problem.graph
     own = math.inf
     if outcome.schedule is not None:
         own = simulate(graph, outcome.schedule).cost
