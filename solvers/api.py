@@ -118,13 +118,12 @@ def register(
     """Add a solver of your own: decorates a function from a `Problem` to a `Solution`.
 
     From then on `solve`, `solvers.comparison` and the commands of this process know it under
-    `name`, and `SOLVERS.pop(name)` takes it away again. Its answers pass `solvers.confirmation`
-    like those of every other solver: costs and peaks are simulated again, and claims must not
-    contradict what is known.
+    `name`: `checkmate_tf.cli.main.main(["compare", …])` lists and runs it. `SOLVERS.pop(name)`
+    takes it away again. Its answers pass `solvers.confirmation` like those of every solver.
 
-    The function reads `problem.graph`, `problem.budget` in bytes, and `problem.seconds_left`. It
-    is free to end later than that, but nobody stops it. `solvers.problem.answer` makes a `Solution`
-    of what it found.
+    The function finds the question in `problem.graph` and `problem.budget`, in bytes. It should
+    answer within `problem.seconds_left`; nothing stops it. `solvers.answer` makes a `Solution` of
+    what it found.
 
     Args:
         kind: what it promises; see `Kind`.

@@ -1,4 +1,4 @@
-"""Runs solvers over graphs and budgets, side by side and in parallel, into a table of rows."""
+"""Runs several solvers on several graphs under several budgets; one row for each run."""
 
 from __future__ import annotations
 

@@ -1,11 +1,21 @@
 """The MILP of the paper as one sparse `LinearModel`: equation (9), and equation (1).
 
-The variables are R[t, i] and S[t, i], FREE[t, i, k] for (v_i, v_k) ∈ E, and U[t, k], the memory
-just after v_k in stage t. The frontier-advancing form (9) differs here from the printed one in
-ways that keep the optimum: only the lower triangle exists (8); stages in which everything fits
-are not modelled, since nothing need be recomputed and all may be kept there; a node that leads
-to nothing more is left out; and (7b, 7c) are replaced by constraints that say the same of whole
-numbers and more of fractions. `printed=True` builds the form as printed, for comparison.
+The variables, for stages t and nodes i, k:
+
+    R[t,i]       v_i is computed in stage t
+    S[t,i]       v_i is retained from stage t − 1 into stage t
+    FREE[t,i,k]  v_i is freed after v_k is computed in stage t, for (v_i, v_k) ∈ E
+    U[t,k]       memory in use just after v_k is computed in stage t
+
+Here the frontier-advancing form (9) is smaller than the printed one, with the same optimum:
+
+- By (8) only the lower triangle of R and S is not zero. The rest are no variables.
+- The first stages, in which everything fits, are left out: all is retained, nothing recomputed.
+- R[t,i] and S[t,i] are left out where no node from t on can have a use for v_i.
+- Other constraints stand for (7b) and (7c); see `_add_free`. They have the same integer solutions
+  and fewer fractional ones.
+
+`printed=True` builds the form as printed, for comparison.
 """
 
 from __future__ import annotations
@@ -182,7 +192,7 @@ def build_unpartitioned(
         if node.first_reads or node.after or node.expired_by or not node.recomputable:
             raise SolverError(
                 f"{graph.name}: node {node.name!r} is stateful, expires, or reads something once "
-                "only; the unpartitioned MILP has no words for that, use milp"
+                "only; the unpartitioned MILP cannot express that, use milp"
             )
     draft = _draft(graph, activation_budget, printed, first_stage=0, deadline=deadline)
     cost_unit = _cost_unit(graph)

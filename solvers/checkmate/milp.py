@@ -34,23 +34,25 @@ best."""
 _RULES_SECONDS = 0.4
 """Seconds for more of them each time that the backend is looked at."""
 
-SAYABLE = "schedules that compute no node twice in a stage"
+EXPRESSIBLE = "schedules that compute no node twice in a stage"
 """What equations (1) and (9) optimize over. A few graphs have a cheaper one that is not."""
 
-_UNSAYABLE = (
+_NO_SOLUTION = (
     "the program has no solution; only a schedule that computes a node twice within a stage, "
-    "which it cannot say, may still fit: try cutting_planes"
+    "which it cannot express, may still fit: try cutting_planes"
 )
 
 
 def solve_milp(problem: Problem) -> Solution:
     """The optimum of equation (9), in the graph's own order.
 
-    That is the optimum among the schedules that (9) can say: stage t ends with the first
+    That is the optimum among the schedules that (9) can express: stage t ends with the first
     computation of node t and computes each other node at most once, in input order. Optimum and
-    bound hold for these, as the answer's `among` says. That (9) has no solution is no proof that
-    nothing fits, since a node computed twice in a stage can save the memory that decides;
-    `cutting_planes` knows of that too.
+    bound hold for these, as the answer's `among` says.
+
+    If (9) has no solution, that is no proof that nothing fits: computing a node twice in a stage
+    may save the memory that is missing. The solver `cutting_planes` covers such schedules, too.
+
     Options: see `solvers.programs.optimize.optimize`.
 
     Raises:
@@ -67,7 +69,7 @@ def solve_unpartitioned(problem: Problem) -> Solution:
     and is far slower. It can also leave the order free.
 
     Raises:
-        SolverError: the graph has nodes that equation (1) cannot say, such as stateful ones.
+        SolverError: the graph has nodes that equation (1) cannot express, such as stateful ones.
     """
     build = functools.partial(build_unpartitioned, order=problem.order, deadline=problem.deadline)
     return _solve(problem, "milp_unpartitioned", build, problem.order)
@@ -130,7 +132,7 @@ def _answer(
     schedule, cost = incumbent.schedule, incumbent.cost
     note = f"the time was up; {BY_RULE}" if schedule is not None and cost < own else ""
     if outcome.status is Status.INFEASIBLE and schedule is None:
-        note = _UNSAYABLE
+        note = _NO_SOLUTION
     bound = graph.one_pass_cost if outcome.bound is None else outcome.bound
     return answer(
         problem,
@@ -138,7 +140,7 @@ def _answer(
         schedule,
         bound=min(bound, cost),
         bound_order=order,
-        among=SAYABLE,
+        among=EXPRESSIBLE,
         # A gap asked for, or a program with less memory, prove less than the backend says; and a
         # rule's schedule that costs less than the bound is none of those that it holds for.
         proved=order == problem.order and abs(cost - bound) <= PROVED * bound,

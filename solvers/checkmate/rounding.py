@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_in_memory
-from solvers.checkmate.milp import SAYABLE
+from solvers.checkmate.milp import EXPRESSIBLE
 from solvers.checkmate.repair import repair
 from solvers.checkpointing.incumbent import BY_RULE, Incumbent
 from solvers.cutting_planes.fixed_order import solve_cutting_planes
@@ -54,8 +54,8 @@ class LpOptimum:
 def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = None) -> LpOptimum:
     """Solve the LP relaxation of (9) with (1 − ε) of the memory; `incumbent` works meanwhile.
 
-    The bound is proved by the multipliers of the LP, so that no tolerance of the solver is in it;
-    it holds for `problem` if ε = 0.
+    The bound is proved by the multipliers of the LP, so it contains no tolerance of the backend. It
+    holds for `problem` if ε = 0.
     """
     if not fits_in_memory(problem.graph):
         return LpOptimum(None, None)
@@ -88,7 +88,9 @@ def solve_lp_bound(problem: Problem) -> Solution:
         return answer(problem, name, None, infeasible=True)
     optimum = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
     if optimum.S is not None:
-        return answer(problem, name, None, bound=optimum.bound, among=SAYABLE, note="a bound only")
+        return answer(
+            problem, name, None, bound=optimum.bound, among=EXPRESSIBLE, note="a bound only"
+        )
     bound = solve_cutting_planes(replace(problem, options={})).bound
     note = "a bound only; the LP took too long, this one is of cutting_planes"
     return answer(problem, name, None, bound=bound, note=note)
@@ -101,6 +103,14 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     Options: `rounding`, "deterministic" (S = 1 where S* exceeds the threshold), "randomized"
     (Bernoulli(S*), seeded) or "both"; `epsilons` and `thresholds` to search; `repair=False` for
     rounding as published. Where nothing is rounded in time, the answer is that of the simple rules.
+
+    Raises:
+        SolverError: no such rounding, or the backend is missing.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> solve_lp_rounding(Problem(unit_chain(8), 9)).cost
+        18.0
     """
     graph, name = problem.graph, "lp_rounding"
     if input_order_peak(graph) <= problem.budget:
@@ -124,13 +134,13 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     by_rule = best.schedule is None and may_repair and bool(incumbent.schedule)
     chosen = incumbent.schedule if by_rule else best.schedule
     if chosen is not None and bound is not None:
-        bound = min(bound, simulate(graph, chosen).cost)  # it may be one that (9) cannot say
+        bound = min(bound, simulate(graph, chosen).cost)  # it may be one that (9) cannot express
     return answer(
         problem,
         name,
         chosen,
         bound=bound,
-        among=SAYABLE,
+        among=EXPRESSIBLE,
         least_budget=best.least_peak,
         note=f"nothing was rounded in time; {BY_RULE}" if by_rule else "",
         statistics={"roundings": best.tried},

@@ -22,12 +22,12 @@ _REPORT_SECONDS = 0.2
 """Seconds between two calls of `while_waiting`."""
 
 _GRACE = 0.5
-"""Seconds after the time limit that a backend has for its answer; HiGHS does not look at its
-clock in the middle of a heuristic or a round of cuts, and has been seen to take 3 s more."""
+"""Seconds after the time limit that a backend has for its answer. HiGHS does not look at its clock
+in the middle of a heuristic or a round of cuts; 3 s more have been seen."""
 
 _FAREWELL = 3.0
-"""Seconds that the end of the process waits for a backend that is late: one that comes
-back from compiled code while Python is ending aborts the process."""
+"""Seconds that the end of the process waits for a late backend. One that returns from compiled
+code while Python is ending would abort the process."""
 
 
 def chosen_backend(problem: Problem, stop: threading.Event, default: str = _DEFAULT) -> Backend:
