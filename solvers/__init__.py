@@ -1,6 +1,6 @@
 """Graphs, schedules, the simulator and every solver. Works without TensorFlow."""
 
-from solvers.api import SOLVERS, find_solver, solve
+from solvers.api import SOLVERS, find_solver, register, solve
 from solvers.errors import (
     AnswerError,
     BudgetError,
@@ -11,7 +11,7 @@ from solvers.errors import (
 )
 from solvers.graph import ComputationGraph, Node, Schedule, Simulation, simulate
 from solvers.graph.budget import Budget, format_bytes, parse_budget
-from solvers.problem import Problem, Progress, Solution, Status
+from solvers.problem import Problem, Progress, Solution, Status, answer
 
 __all__ = [
     "SOLVERS",
@@ -30,9 +30,11 @@ __all__ = [
     "Solution",
     "SolverError",
     "Status",
+    "answer",
     "find_solver",
     "format_bytes",
     "parse_budget",
+    "register",
     "simulate",
     "solve",
 ]

@@ -1,13 +1,13 @@
-"""Every solver under one name, and `solve`, which asks one of them."""
+"""The table of solvers, `register` to add one of your own, and `solve`, which asks one."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 from solvers.confirmation import confirmed
 from solvers.errors import AnswerError, ScheduleError, SolverError
@@ -17,6 +17,13 @@ from solvers.problem import Order, Problem, Progress, Solution
 
 Solver = Callable[[Problem], Solution]
 
+Kind = Literal["heuristic", "dynamic program", "exact", "bound", "search", "portfolio"]
+"""What a solver promises: heuristics and dynamic programs try all they know and end, "bound" gives
+no schedule, and the others work until they have a proof or the time limit is over."""
+
+ALL = "all"
+"""In place of a name, every solver; see `solvers.comparison.cases`."""
+
 
 @dataclass(frozen=True)
 class SolverEntry:
@@ -24,24 +31,28 @@ class SolverEntry:
 
     Attributes:
         name: what a user types.
-        kind: heuristic, exact, bound, search or portfolio.
+        kind: see `Kind`.
         valid_on: the graphs its rule is defined for.
         needs: packages beyond the basic ones.
         options: what it knows beyond the arguments of `solve`; its function says what they mean.
         summary: what it does, with its source.
         location: "module:function", imported when first asked for.
+        function: the solver itself, where it was registered.
     """
 
     name: str
-    kind: str
+    kind: Kind
     valid_on: str
     needs: str
     options: tuple[str, ...]
     summary: str
     location: str
+    function: Solver | None = None
 
     def load(self) -> Solver:
-        """Import the solver's function."""
+        """The solver's function, imported if need be."""
+        if self.function is not None:
+            return self.function
         module, _, function = self.location.partition(":")
         return cast(Solver, getattr(importlib.import_module(module), function))
 
@@ -67,7 +78,7 @@ _PLANS = "accounting"  # of `solvers.checkpointing.cheapest.cheapest`
 _TABLE = (
     # name, kind, valid on, needs, options, summary, module:function
     ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found in the time limit; its search computes a node ≤ 20 times", "portfolio:solve_auto"),
-    ("moments", "exact", "any", "highspy", "backend", "exact for a fixed order, by moments", "cutting_planes.fixed_order:solve_moments"),
+    ("cutting_planes", "exact", "any", "highspy", "backend", "exact for a fixed order; adds memory constraints where needed", "cutting_planes.fixed_order:solve_cutting_planes"),
     ("search", "search", "any", "numba", "starts", "local search, fixed or free order; computes a node at most 20 times", "local_search.solver:solve_search"),
     ("milp", "exact", "any", "cvxpy or gurobi", _PROGRAM, "frontier-advancing MILP (Jain et al., eq. 9)", "checkmate.milp:solve_milp"),
     ("milp_unpartitioned", "exact", "any, small", "cvxpy or gurobi", _PROGRAM, "MILP without stages fixed (eq. 1)", "checkmate.milp:solve_unpartitioned"),
@@ -88,17 +99,88 @@ _TABLE = (
 )  # fmt: skip
 
 SOLVERS: dict[str, SolverEntry] = {
-    row[0]: SolverEntry(*row[:4], tuple(row[4].split()), row[5], f"solvers.{row[6]}")
+    row[0]: SolverEntry(
+        row[0], cast(Kind, row[1]), *row[2:4], tuple(row[4].split()), row[5], f"solvers.{row[6]}"
+    )
     for row in _TABLE
 }
 
 
-def find_solver(name: str) -> SolverEntry:
-    """The solver called `name`.
+def register(
+    name: str,
+    *,
+    kind: Kind = "heuristic",
+    valid_on: str = "any",
+    needs: str = "",
+    options: Iterable[str] = (),
+    summary: str = "",
+) -> Callable[[Solver], Solver]:
+    """Add a solver of your own: decorates a function from a `Problem` to a `Solution`.
+
+    From then on `solve`, `solvers.comparison` and the commands of this process know it under
+    `name`: `checkmate_tf.cli.main.main(["compare", …])` lists and runs it. `SOLVERS.pop(name)`
+    takes it away again. Its answers pass `solvers.confirmation` like those of every solver.
+
+    The function finds the question in `problem.graph` and `problem.budget`, in bytes. It should
+    answer within `problem.seconds_left`; nothing stops it. `solvers.answer` makes a `Solution` of
+    what it found.
+
+    Args:
+        kind: what it promises; see `Kind`.
+        valid_on: the graphs that it is defined for, in a word or two. On others it raises a
+            `SolverError` that says why.
+        needs: packages beyond the basic ones.
+        options: what it reads of `problem.options`; `solve` refuses others.
+        summary: what it does, in a line; the first line of the docstring if left out.
+
+    Raises:
+        SolverError: there is a solver of that name, or no such kind.
+
+    Example:
+        >>> import solvers
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> @solvers.register("keep_all", valid_on="any", summary="never recomputes")
+        ... def keep_all(problem):
+        ...     once = solvers.Schedule(range(len(problem.graph)))
+        ...     return solvers.answer(problem, "keep_all", once, bound=problem.graph.one_pass_cost)
+        >>> solvers.solve(unit_chain(8), "100%", "keep_all").cost
+        17.0
+        >>> solvers.solve(unit_chain(8), "50%", "keep_all").least_budget  # it needs all of it
+        10
+        >>> SOLVERS.pop("keep_all").summary
+        'never recomputes'
+    """
+    if not isinstance(name, str) or not name.strip() or name == ALL:
+        raise SolverError(f"{name!r} is no name for a solver")
+    if kind not in get_args(Kind):
+        raise SolverError(f"no kind {kind!r} of solver; there are: {', '.join(get_args(Kind))}")
+
+    def add(function: Solver) -> Solver:
+        if name in SOLVERS:
+            raise SolverError(
+                f"there is a solver {name!r} already, {SOLVERS[name].location}; choose another name"
+            )
+        if not callable(function):
+            raise SolverError(f"solver {name!r} is no function but a {type(function).__name__}")
+        where = f"{function.__module__}:{getattr(function, '__qualname__', name)}"
+        doc = (function.__doc__ or "").strip().partition("\n")[0]
+        names = tuple(options)
+        SOLVERS[name] = SolverEntry(
+            name, kind, valid_on, needs, names, summary or doc, where, function
+        )
+        return function
+
+    return add
+
+
+def find_solver(name: str | SolverEntry) -> SolverEntry:
+    """The solver called `name`; one that was found before is its own answer.
 
     Raises:
         SolverError: there is none; the message lists those that exist.
     """
+    if isinstance(name, SolverEntry):
+        return name
     if name in SOLVERS:
         return SOLVERS[name]
     close = difflib.get_close_matches(str(name), SOLVERS, n=1)
@@ -109,7 +191,7 @@ def find_solver(name: str) -> SolverEntry:
 def solve(
     graph: ComputationGraph,
     budget: int | float | str | Budget,
-    solver: str = "auto",
+    solver: str | SolverEntry = "auto",
     time_limit: float = 60.0,
     *,
     order: Order = "fixed",
@@ -122,7 +204,7 @@ def solve(
     Args:
         budget: bytes, `fixed_bytes` included; a share, of the input-order peak without
             `fixed_bytes`; or "min", the least that a search finds. See `solvers.graph.budget`.
-        solver: a name from `checkmate-tf solvers`.
+        solver: a name from `checkmate-tf solvers`, or what `find_solver` returns for one.
         time_limit: seconds.
         order: "free" lets the solver change the order of first computations.
         options: what only some solvers know, like `backend="gurobi"`.

@@ -1,4 +1,4 @@
-"""Runs solvers over graphs and budgets, side by side and in parallel, into a table of rows."""
+"""Runs several solvers on several graphs under several budgets; one row for each run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import joblib
 
-from solvers.api import SOLVERS, find_solver, solve
+from solvers.api import ALL, SOLVERS, SolverEntry, find_solver, solve
 from solvers.errors import AnswerError, SolverError
 from solvers.graph import ComputationGraph, input_order_peak
 from solvers.graph.budget import parse_budget
@@ -100,24 +100,32 @@ def cases(
 
     Example:
         >>> from solvers.graph.layer_graphs import unit_chain
-        >>> [case.solver for case in cases([unit_chain(2)], ["90%"], ["milp", "moments"])]
-        ['milp', 'moments']
+        >>> [case.solver for case in cases([unit_chain(2)], ["90%"], ["milp", "griewank"])]
+        ['milp', 'griewank']
     """
     for budget in budgets:
         parse_budget(budget).in_bytes(fixed_bytes=0, peak=1)
     for name in solvers:
-        if name != "all":
+        if name != ALL:
             find_solver(name)
     return [
         Case(graph, budget, name, time_limit, order, seed, backend)
         for graph in graphs
         for budget in budgets
-        for name in (_all_solvers(graph) if "all" in solvers else solvers)
+        for name in (_all_solvers(graph) if ALL in solvers else solvers)
     ]
 
 
-def run_case(case: Case) -> Row:
-    """Run one case; a solver that refuses the graph is a row that says why."""
+def run_case(case: Case, entry: SolverEntry | None = None) -> Row:
+    """Run one case; a solver that refuses the graph is a row that says why.
+
+    Args:
+        entry: the solver that the case names, where this process may not know it.
+
+    Raises:
+        SolverError, BudgetError: the case's solver or budget means nothing.
+    """
+    entry = entry or find_solver(case.solver)
     graph = case.graph
     peak = input_order_peak(graph)
     budget_bytes = parse_budget(case.budget).in_bytes(graph.fixed_bytes, peak)
@@ -136,13 +144,13 @@ def run_case(case: Case) -> Row:
         backend=case.backend,
         versions=versions(),
     )
-    chooses = case.backend and "cvxpy" in find_solver(case.solver).needs
+    chooses = case.backend and "cvxpy" in entry.needs
     options: dict[str, Any] = {"backend": case.backend} if chooses else {}
     try:
         solution = solve(
             graph,
             case.budget,
-            case.solver,
+            entry,
             case.time_limit,
             order=case.order,
             seed=case.seed,
@@ -158,7 +166,7 @@ def run_case(case: Case) -> Row:
     return Row(
         **{
             **asdict(row),
-            "status": status_text(solution),
+            "status": status_text(solution, entry),
             "cost": solution.cost,
             "overhead": overhead(graph, solution.cost),
             "peak": solution.peak,
@@ -173,13 +181,13 @@ def run_case(case: Case) -> Row:
     )
 
 
-def status_text(solution: Solution) -> str:
-    """The status as a person should read it.
+def status_text(solution: Solution, entry: SolverEntry | None = None) -> str:
+    """The status as a person should read it; `entry` is of the solver, if it is at hand.
 
     A bound is all that some solvers are asked for; a rule whose plans are all over budget has not
     run out of time; and what is optimal among some schedules only is optimal in that form.
     """
-    kind = find_solver(solution.solver).kind
+    kind = (entry or find_solver(solution.solver)).kind
     if solution.schedule is None and kind == "bound" and solution.bound is not None:
         return "bound"
     if solution.status is Status.TIMEOUT and kind in _RULES and solution.least_budget is not None:
@@ -209,12 +217,14 @@ def run_cases(
 
     Whatever backend `joblib.parallel_config` names does the work, so Dask or Ray can spread it
     over machines. `KeyboardInterrupt`, also from `on_row`, ends the run and keeps its rows.
+    A solver that only this process has registered goes along with its cases.
     """
     rows: dict[int, Row] = {}
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
     try:
         results: Iterator[tuple[int, Row]] = parallel(
-            joblib.delayed(_run_numbered)(number, case) for number, case in enumerate(to_run)
+            joblib.delayed(_run_numbered)(number, case, find_solver(case.solver))
+            for number, case in enumerate(to_run)
         )
         for number, row in results:
             rows[number] = row
@@ -245,8 +255,8 @@ def versions() -> str:
     return "; ".join(found)
 
 
-def _run_numbered(number: int, case: Case) -> tuple[int, Row]:
-    return number, run_case(case)
+def _run_numbered(number: int, case: Case, entry: SolverEntry) -> tuple[int, Row]:
+    return number, run_case(case, entry)
 
 
 def _all_solvers(graph: ComputationGraph) -> list[str]:

@@ -1,4 +1,4 @@
-"""Confirms what a solver answers, whoever wrote it: nothing is believed that can be computed."""
+"""Checks every solver's answer: costs and peaks are computed again, claims must not contradict."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""The portfolio: local search and the exact method side by side, each feeding the other.
+"""The portfolio: local search and cutting planes side by side, each feeding the other.
 
-The search finds schedules; the moments relaxation bounds them from below and its optimum, turned
-into a schedule, is a start for the search even where it is over budget. With a fixed order the
-bound holds for the problem. With a free order the relaxation looks once at the input order, then
-bounds all orders at once (see `cutting_planes.free_order_bound`), then works in the best
-schedule's order of first computations and moves on when a better one is found; that bound holds
-for that order only.
+The search finds schedules. The passes of `cutting_planes.fixed_order` bound their cost from below,
+and the candidates that they build are starts for the search, even over budget.
+
+With a fixed order the bound holds for the problem. With a free order the passes work in the order
+of the incumbent's first computations, and move on with it; their bound holds for that order only.
+Before that there is one pass in input order, and one bound for all orders at once; see
+`cutting_planes.free_order_bound`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from solvers.checkpointing.incumbent import Incumbent
-from solvers.cutting_planes.fixed_order import Moments, Pass
+from solvers.cutting_planes import fixed_order
+from solvers.cutting_planes.fixed_order import Pass, Question
 from solvers.cutting_planes.free_order_bound import free_order_bound
-from solvers.graph import ComputationGraph, Schedule
+from solvers.graph import Schedule
 from solvers.graph.bounds import least_need
 from solvers.graph.order import first_order, renumber
 from solvers.local_search.chain import compile_kernels
@@ -36,243 +40,125 @@ from solvers.local_search.settings import (
 )
 from solvers.local_search.solver import limit_note
 from solvers.problem import PROVED, Order, Problem, Solution, answer
-from solvers.programs.backends import stoppable
+from solvers.programs.backends import Backend
+from solvers.programs.optimize import chosen_backend
 
-HEAD_START = 1.5  # seconds that the relaxation gets alone: small problems need nothing else
-LARGEST_RELAXED = 3000  # nodes up to which the relaxation is worth its time
-PATIENCE = 6  # rounds without a gain worth having after which the search ends
-SETTLED_PATIENCE = 3  # the same, once the incumbent is optimal for its order
-WORTH = 2e-4  # a gain worth having, relative
-SHORTEST_PASS, PASS_SHARE = 3.0, 0.4  # seconds, share of those left: a pass in a free order
-INTERMEDIATE_SHARE = 0.5  # of the way to the budget: an intermediate budget while over it
-NEAR_BUDGET = 0.01  # relative distance to the budget that needs no intermediate budget
-ROUND_SHARE = 0.12  # most of the time limit that one round of the search takes
-FIRST_SHARE = 0.4  # the same while nothing is under budget: too fast a cooling ends over it
+HEAD_START = 1.5
+"""Seconds that the passes get alone in a fixed order; small problems need nothing else."""
+
+LARGEST_RELAXED = 3000
+"""Nodes up to which a relaxation is worth its time."""
+
+PATIENCE, SETTLED_PATIENCE = 6, 3
+"""Rounds without a gain worth having after which the search ends; the second once the incumbent
+is optimal for its order."""
+
+WORTH = 2e-4
+"""A gain worth having, relative to the cost."""
+
+SHORTEST_PASS, PASS_SHARE = 3.0, 0.4
+"""What a pass gets in a free order: seconds at least, and share of the time left."""
+
+FIRST_ADVANCE = 0.5
+"""Share of the way from the least peak so far to the budget at which the intermediate budget is.
+It is halved after each miss."""
+
+CLOSE_ENOUGH = 0.01
+"""The least peak's distance to the budget, relative to it, below which there is none."""
+
+ROUND_SHARE, FIRST_SHARE = 0.12, 0.4
+"""Share of the time limit that one round of the search takes at most; the second while nothing is
+under budget, since cooling too fast ends over it."""
+
+EARLY_LOOK, LATE_LOOK = 0.02, 0.1
+"""Seconds between two looks at a pass: before the search has begun, and once it has ended."""
 
 
-class Portfolio:
-    """One run of the portfolio.
+@dataclass(frozen=True)
+class Run:
+    """What stays the same while the portfolio runs.
 
     Attributes:
-        search: holds the incumbent.
-        bound: holds for `bounded_order`, or for every order where that is None.
-        free_bound: holds for every order.
+        solver: of the relaxations; ends once `stop` is set.
+        plain: schedules without recomputation to start from.
+        search: its chains, and the incumbent of the whole portfolio.
+        pool: runs one pass, or the bound for every order, at a time.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        """Nothing runs yet."""
-        self.problem = problem
-        self.graph = problem.graph
-        self.deadline = problem.deadline
-        self.stop = threading.Event()
-        self.solver = stoppable(problem.options.get("backend", "highs"), self.stop)
-        chains = min(CHAINS, processors())
-        self.plain = starts_of(self.graph, problem.order)
-        self.search = Search(self.graph, problem.budget, problem.order, problem.seed, chains)
-        self.bound = self.graph.one_pass_cost
-        self.bounded_order: tuple[int, ...] | None = None
-        self.free_bound = self.graph.one_pass_cost
-        self.bounding: Future[float] | None = None
-        self.infeasible = False
-        self.moments: Moments | None = None
-        self.moments_order: tuple[int, ...] = ()
-        self.running: Future[Pass] | None = None
-        self.is_cut_short = False
-        self.proposals: list[Schedule] = []
-        self.idle_rounds = 0
-        self.intermediate_share = INTERMEDIATE_SHARE
+    problem: Problem
+    stop: threading.Event
+    solver: Backend
+    plain: tuple[Schedule, ...]
+    search: Search
+    pool: ThreadPoolExecutor
 
-    def run(self) -> None:
-        """Search and relax until the time is over, or nothing more is to be gained."""
-        known: Sequence[Schedule] = self.problem.options.get("starts", ())
-        for start in [*self.plain, *known]:
-            self.search.offer(start)
-        pool = ThreadPoolExecutor(1)
-        try:
-            while not self._is_done():
-                self._relax(pool)
-                if self.running is not None and not self._may_search():
-                    self._wait(0.02)
-                elif self.idle_rounds < self._patience():
-                    self._search()
-                elif self.running is not None or self.bounding is not None:
-                    self._wait(0.1)
-                else:
-                    break
-                self._absorb()
-        finally:
-            self.stop.set()
-            pool.shutdown()
+    @property
+    def is_free(self) -> bool:
+        """Whether any order of first computations will do."""
+        return self.problem.order == "free"
 
-    def enough(self) -> float:
-        """The cost at which the incumbent cannot be improved, or not by anything worth having."""
-        if self.problem.order == "fixed":
-            return self.bound * (1 + PROVED)
-        return self.free_bound * (1 + CLOSE)
 
-    def is_proved(self) -> bool:
-        """Whether the incumbent is optimal for the order that was asked for."""
-        bound = self.bound if self.problem.order == "fixed" else self.free_bound
-        return self.search.cost <= bound * (1 + PROVED)
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds on the cost, in the graph's unit.
 
-    def _is_done(self) -> bool:
-        return (
-            self.infeasible
-            or time.monotonic() >= self._search_deadline()
-            or self.search.cost <= self.enough()
-        )
+    Attributes:
+        of_order: holds for schedules whose first computations are in `order`.
+        order: None as long as `of_order` holds for every order.
+        of_all: holds for every order.
+    """
 
-    def _search_deadline(self) -> float:
-        """Earlier while nothing is under budget: the rest goes to finding the least memory."""
-        reserve = (
-            LEAST_MEMORY_SHARE * self.problem.time_limit if self.search.schedule is None else 0.0
-        )
-        return self.deadline - reserve
+    of_order: float
+    order: tuple[int, ...] | None
+    of_all: float
 
-    def find_least_memory(self) -> int:
-        """The least peak found in the time that is left; its schedule may be under budget."""
-        schedule, peak = least_memory_found(
-            self.graph,
-            self.problem.order,
-            self.deadline,
-            self.problem.seed,
-            self.search.leanest,
-        )
-        self.search.offer(schedule)
-        return peak
+    def of_schedule(self, schedule: Schedule | None) -> float:
+        """A bound that holds for the order of `schedule`."""
+        same = schedule is not None and first_order(schedule) == self.order
+        return self.of_order if same else self.of_all
 
-    def _patience(self) -> int:
-        is_settled = self.search.cost <= self.bound_of_order() * (1 + PROVED)
-        return SETTLED_PATIENCE if is_settled else PATIENCE
 
-    def _may_search(self) -> bool:
-        return self.problem.order == "free" or self.problem.seconds > HEAD_START
+@dataclass(frozen=True)
+class Planes:
+    """The cutting planes in one order of first computations.
 
-    def _relax(self, pool: ThreadPoolExecutor) -> None:
-        """Start the next pass of the relaxation, if there is something to learn from it."""
-        if self.running is not None or len(self.graph) > LARGEST_RELAXED:
-            return
-        incumbent = self.search.schedule
-        order = tuple(range(len(self.graph)))
-        is_first_look = self.problem.order == "free" and self.search.rounds == 0
-        if self.problem.order == "free" and incumbent is not None and not is_first_look:
-            order = first_order(incumbent)
-        if order != self.moments_order:
-            self.moments_order = order
-            self.is_cut_short = False
-            self.moments = Moments(
-                renumber(self.graph, order), self.problem.budget, self.solver, self.problem.seed
-            )
-        if self.moments is None or self.search.cost <= self.moments.bound * (1 + PROVED):
-            return
-        start: Schedule | None = None
-        if incumbent is not None and first_order(incumbent) == order:
-            rank = {node: number for number, node in enumerate(order)}
-            start = Schedule(rank[node] for node in incumbent.steps)
-        left = max(0.1, self.deadline - time.monotonic())
-        longest = max(SHORTEST_PASS, PASS_SHARE * left)
-        may_take_all = self.is_cut_short or self.problem.order == "fixed"
-        limit = left if may_take_all else min(left, longest)
-        if is_first_look:
-            limit = min(left, SHORTEST_PASS)
-        self.running = pool.submit(self.moments.next_pass, limit, start)
-        if is_first_look:
-            self.bounding = pool.submit(
-                free_order_bound, self.graph, self.problem.budget, self.solver, longest
-            )
+    Attributes:
+        order: the nodes in it.
+        question: about the graph numbered in that order.
+        state: None when there is no more to learn.
+        is_cut_short: whether the last pass was.
+    """
 
-    def _wait(self, seconds: float) -> None:
-        """Until the pass or the bound that is being worked on is there, or `seconds` are over."""
-        working: list[Future[Any]] = [
-            each for each in (self.running, self.bounding) if each is not None
-        ]
-        wait(working, seconds, FIRST_COMPLETED)
+    order: tuple[int, ...]
+    question: Question
+    state: fixed_order.State | None
+    is_cut_short: bool = False
 
-    def _absorb(self) -> None:
-        """Take over what a finished pass, or the bound for every order, has learned."""
-        if self.bounding is not None and self.bounding.done():
-            bound, self.bounding = self.bounding.result(), None
-            self.infeasible |= math.isinf(bound)
-            self.free_bound = self.free_bound if math.isinf(bound) else bound
-        if self.running is None or not self.running.done():
-            return
-        found, self.running = self.running.result(), None
-        self.infeasible |= found.infeasible and self.problem.order == "fixed"
-        for schedule in found.schedules:
-            schedule = Schedule(self.moments_order[node] for node in schedule.steps)
-            if not self.search.offer(schedule) and self.search.fits(schedule):
-                self.proposals.append(schedule)
-        same_order = (
-            self.search.schedule is None or first_order(self.search.schedule) == self.moments_order
-        )
-        if same_order and (self.bounded_order != self.moments_order or found.bound > self.bound):
-            self.bound, self.bounded_order = found.bound, self.moments_order
-        # One more try with all the time that is left; a second one would not have more.
-        if found.exhausted or (found.cut_short and self.is_cut_short):
-            self.moments = None
-        self.is_cut_short = found.cut_short
-        self._report("moments")
 
-    def _search(self) -> None:
-        """One round: from the relaxation's proposals, the incumbent and the plain orders."""
-        self.deadline += compile_kernels()
-        before = self.search.cost
-        is_busy = self.running is not None or self.bounding is not None
-        count = len(self.search.chains) - is_busy
-        starts: list[Start] = []
-        turn = self.search.rounds
-        # A lone chain works on the incumbent every other time.
-        if count > 1 or self.search.schedule is None or turn % 2 == 0:
-            starts += [Start(each, WARM) for each in self.proposals[-1:]]
-            self.proposals.clear()
-        for i in range(len(starts), max(1, count)):
-            known = self.search.schedule or self.search.leanest
-            if known is not None and (i + turn) % 2 and self.search.fits(known):
-                starts.append(Start(known, WARM, self._intermediate_budget()))
-            else:
-                starts.append(Start(self.plain[(i + turn // 2) % len(self.plain)], HOT))
-        least_before = self.search.least_peak
-        share = FIRST_SHARE if self.search.schedule is None else ROUND_SHARE
-        self.search.round(
-            starts,
-            moves_per_round(self.graph),
-            min(self._search_deadline(), time.monotonic() + share * self.problem.time_limit),
-            self.enough(),
-            lambda *_: self._report("search"),
-        )
-        missed = any(start.budget is not None for start in starts) and (
-            self.search.least_peak >= least_before
-        )
-        self.intermediate_share = self.intermediate_share / 2 if missed else INTERMEDIATE_SHARE
-        worthwhile = math.isinf(before) or self.search.cost < before - WORTH * before
-        self.idle_rounds = 0 if worthwhile else self.idle_rounds + 1
+@dataclass(frozen=True)
+class State:
+    """Where the portfolio stands.
 
-    def _intermediate_budget(self) -> int | None:
-        """While nothing is under budget: a budget on the way there from the leanest schedule."""
-        budget, least = self.problem.budget, self.search.least_peak
-        if least <= budget * (1 + NEAR_BUDGET):
-            return None
-        return int(least - self.intermediate_share * (least - budget))
+    Attributes:
+        deadline: as `time.monotonic` counts; later than the problem's by what compiling takes.
+        infeasible: proved: nothing is under budget.
+        planes: None before the first pass.
+        running: the pass that is being worked on.
+        bounding: the bound for every order that is being worked on.
+        proposal: the last schedule of a pass that the search has not started from.
+        idle_rounds: of the search, in a row, without a gain worth having.
+        advance: to the next intermediate budget, as `FIRST_ADVANCE`.
+    """
 
-    def _report(self, phase: str) -> None:
-        cost = None if self.search.schedule is None else self.search.cost
-        self.problem.report(cost, self.bound_of_answer()[0], phase)
-
-    def bound_of_answer(self) -> tuple[float, Order]:
-        """A bound that holds for the incumbent, and the orders for which it holds."""
-        if self.problem.order == "fixed":
-            return self.bound, "fixed"
-        # What holds for every order says more, unless it says nothing.
-        of_order = self.bound_of_order()
-        if self.free_bound == self.graph.one_pass_cost < of_order:
-            return min(of_order, self.search.cost), "fixed"
-        return self.free_bound, "free"
-
-    def bound_of_order(self) -> float:
-        """A bound that holds for the incumbent's order of first computations."""
-        schedule = self.search.schedule
-        same = schedule is not None and first_order(schedule) == self.bounded_order
-        return self.bound if same else self.free_bound
+    deadline: float
+    bounds: Bounds
+    infeasible: bool = False
+    planes: Planes | None = None
+    running: Future[Pass] | None = None
+    bounding: Future[float] | None = None
+    proposal: Schedule | None = None
+    idle_rounds: int = 0
+    advance: float = FIRST_ADVANCE
 
 
 def solve_auto(problem: Problem) -> Solution:
@@ -282,40 +168,325 @@ def solve_auto(problem: Problem) -> Solution:
     near the least possible, so heuristics, which have no such limit, are asked as well.
 
     Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.
+
+    Raises:
+        SolverError: the backend is missing or fails.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> solve_auto(Problem(unit_chain(8), 10)).cost  # nothing is computed twice
+        17.0
     """
     graph = problem.graph
     if least_need(graph) > problem.activation_budget:
-        return answer(problem, "auto", None, infeasible=True, note=_least_need_note(graph))
+        note = f"one node alone needs {graph.fixed_bytes + least_need(graph)} bytes"
+        return answer(problem, "auto", None, infeasible=True, note=note)
     heuristics = Incumbent(problem)
     heuristics.work(HEURISTICS_SHARE * problem.time_limit)
-    portfolio = Portfolio(problem)
+    run = _begin(problem)
+    state = State(problem.deadline, Bounds(graph.one_pass_cost, None, graph.one_pass_cost))
     least: int | None = None
     try:
-        portfolio.run()
+        with _stopping(run):
+            for reached in _states(run, state):
+                state = reached  # which an interrupt leaves
         if heuristics.schedule is not None:
-            portfolio.search.offer(heuristics.schedule)
-        if portfolio.search.schedule is None:
-            least = portfolio.find_least_memory()
+            run.search.offer(heuristics.schedule)
+        if run.search.schedule is None:
+            least = _least_memory(run, state.deadline)
     except KeyboardInterrupt:
         pass
-    bound, bound_order = portfolio.bound_of_answer()
-    settled = portfolio.infeasible or portfolio.is_proved()
+    schedule = run.search.schedule
+    bound, bound_order = _bound_of_answer(run, state.bounds)
+    proved = _is_proved(run, state.bounds)
     return answer(
         problem,
         "auto",
-        portfolio.search.schedule,
+        schedule,
         bound=bound,
         bound_order=bound_order,
-        proved=portfolio.is_proved(),
-        infeasible=portfolio.infeasible,
+        proved=proved,
+        infeasible=state.infeasible,
         least_budget=least,
-        note="" if settled else limit_note(graph, portfolio.search.schedule),
+        note="" if state.infeasible or proved else limit_note(graph, schedule),
         statistics={
-            "rounds": portfolio.search.rounds,
-            "bound for this order": portfolio.bound_of_order(),
+            "rounds": run.search.rounds,
+            "bound for this order": state.bounds.of_schedule(schedule),
         },
     )
 
 
-def _least_need_note(graph: ComputationGraph) -> str:
-    return f"one node alone needs {graph.fixed_bytes + least_need(graph)} bytes"
+def _begin(problem: Problem) -> Run:
+    stop = threading.Event()
+    chains = min(CHAINS, processors())
+    return Run(
+        problem,
+        stop,
+        chosen_backend(problem, stop, fixed_order.BACKEND),
+        tuple(starts_of(problem.graph, problem.order)),
+        Search(problem.graph, problem.budget, problem.order, problem.seed, chains),
+        ThreadPoolExecutor(1),
+    )
+
+
+@contextmanager
+def _stopping(run: Run) -> Iterator[None]:
+    """Stop what still runs at the end."""
+    try:
+        yield
+    finally:
+        run.stop.set()
+        run.pool.shutdown()
+
+
+def _states(run: Run, state: State) -> Iterator[State]:
+    """Search and relax until the time is over, or nothing more is to be gained."""
+    for start in [*run.plain, *run.problem.options.get("starts", ())]:
+        run.search.offer(start)
+    while not _is_done(run, state):
+        state = _with_pass(run, state)
+        if state.running is not None and not _may_search(run):
+            _wait(state, EARLY_LOOK)
+        elif state.idle_rounds < _patience(run, state.bounds):
+            state = _searched(run, state)
+        elif state.running is not None or state.bounding is not None:
+            _wait(state, LATE_LOOK)
+        else:
+            return
+        has_ended = state.running is not None and state.running.done()
+        state = _with_bound_of_all(state)
+        if has_ended:
+            state = _absorbed(run, state)
+        yield state  # before the report, which may raise KeyboardInterrupt
+        if has_ended:
+            _report(run, state.bounds, "cutting planes")
+
+
+def _is_done(run: Run, state: State) -> bool:
+    return (
+        state.infeasible
+        or time.monotonic() >= _search_deadline(run, state)
+        or run.search.cost <= _enough(run, state.bounds)
+    )
+
+
+def _search_deadline(run: Run, state: State) -> float:
+    """Earlier while nothing is under budget: the rest goes to finding the least memory."""
+    reserve = 0.0
+    if run.search.schedule is None:
+        reserve = LEAST_MEMORY_SHARE * run.problem.time_limit
+    return state.deadline - reserve
+
+
+def _enough(run: Run, bounds: Bounds) -> float:
+    """The cost at which the incumbent cannot be improved, or not by anything worth having."""
+    return bounds.of_all * (1 + CLOSE) if run.is_free else bounds.of_order * (1 + PROVED)
+
+
+def _is_proved(run: Run, bounds: Bounds) -> bool:
+    """Whether the incumbent is optimal for the order that was asked for."""
+    bound = bounds.of_all if run.is_free else bounds.of_order
+    return run.search.cost <= bound * (1 + PROVED)
+
+
+def _may_search(run: Run) -> bool:
+    return run.is_free or run.problem.seconds > HEAD_START
+
+
+def _patience(run: Run, bounds: Bounds) -> int:
+    bound = bounds.of_schedule(run.search.schedule)
+    return SETTLED_PATIENCE if run.search.cost <= bound * (1 + PROVED) else PATIENCE
+
+
+def _bound_of_answer(run: Run, bounds: Bounds) -> tuple[float, Order]:
+    """A bound that holds for the incumbent, and the orders for which it holds."""
+    if not run.is_free:
+        return bounds.of_order, "fixed"
+    # What holds for every order says more, unless it says nothing.
+    of_order = bounds.of_schedule(run.search.schedule)
+    if bounds.of_all == run.problem.graph.one_pass_cost < of_order:
+        return min(of_order, run.search.cost), "fixed"
+    return bounds.of_all, "free"
+
+
+def _report(run: Run, bounds: Bounds, phase: str) -> None:
+    cost = None if run.search.schedule is None else run.search.cost
+    run.problem.report(cost, _bound_of_answer(run, bounds)[0], phase)
+
+
+def _wait(state: State, seconds: float) -> None:
+    """Until the pass or the bound that is being worked on is there, or `seconds` are over."""
+    working: list[Future[Any]] = [
+        each for each in (state.running, state.bounding) if each is not None
+    ]
+    wait(working, seconds, FIRST_COMPLETED)
+
+
+def _with_pass(run: Run, state: State) -> State:
+    """With the next pass running, if there is something to learn from it."""
+    if state.running is not None or len(run.problem.graph) > LARGEST_RELAXED:
+        return state
+    is_first_look = run.is_free and run.search.rounds == 0
+    order = _order_to_bound(run, is_first_look)
+    planes = state.planes
+    if planes is None or planes.order != order:
+        planes = _planes(run, order)
+    state = replace(state, planes=planes)
+    if planes.state is None or run.search.cost <= planes.state.bound * (1 + PROVED):
+        return state
+    left = max(0.1, state.deadline - time.monotonic())
+    longest = max(SHORTEST_PASS, PASS_SHARE * left)
+    if is_first_look:
+        limit = min(left, SHORTEST_PASS)
+    else:
+        limit = min(left, longest) if run.is_free and not planes.is_cut_short else left
+    start = _numbered_in(order, run.search.schedule)
+    running = run.pool.submit(fixed_order.next_pass, planes.question, planes.state, limit, start)
+    if not is_first_look:
+        return replace(state, running=running)
+    bounding = run.pool.submit(
+        free_order_bound, run.problem.graph, run.problem.budget, run.solver, longest
+    )
+    return replace(state, running=running, bounding=bounding)
+
+
+def _order_to_bound(run: Run, is_first_look: bool) -> tuple[int, ...]:
+    """The order of first computations that the next pass is about."""
+    incumbent = run.search.schedule
+    if run.is_free and incumbent is not None and not is_first_look:
+        return first_order(incumbent)
+    return tuple(range(len(run.problem.graph)))
+
+
+def _planes(run: Run, order: tuple[int, ...]) -> Planes:
+    problem = run.problem
+    graph = renumber(problem.graph, order)
+    question = Question(graph, problem.activation_budget, run.solver, problem.seed)
+    return Planes(order, question, fixed_order.first_state(question))
+
+
+def _numbered_in(order: tuple[int, ...], schedule: Schedule | None) -> Schedule | None:
+    """`schedule` with the nodes numbered in `order`; None if its first computations are not."""
+    if schedule is None or first_order(schedule) != order:
+        return None
+    rank = {node: number for number, node in enumerate(order)}
+    return Schedule(rank[node] for node in schedule.steps)
+
+
+def _with_bound_of_all(state: State) -> State:
+    """With the bound for every order, once it is there; infinity says that nothing fits."""
+    if state.bounding is None or not state.bounding.done():
+        return state
+    bound = state.bounding.result()
+    if math.isinf(bound):
+        return replace(state, bounding=None, infeasible=True)
+    return replace(state, bounding=None, bounds=replace(state.bounds, of_all=bound))
+
+
+def _absorbed(run: Run, state: State) -> State:
+    """With what the pass that has ended found."""
+    assert state.running is not None
+    assert state.planes is not None
+    found, planes = state.running.result(), state.planes
+    # One more try with all the time that is left; a second one would not have more.
+    is_over = found.exhausted or (found.cut_short and planes.is_cut_short)
+    proposal = _offered(run, planes.order, found.schedules) or state.proposal
+    return replace(
+        state,
+        running=None,
+        infeasible=state.infeasible or (found.infeasible and not run.is_free),
+        planes=replace(
+            planes, state=None if is_over else found.state, is_cut_short=found.cut_short
+        ),
+        proposal=proposal,
+        bounds=_raised(state.bounds, run.search.schedule, planes.order, found.state.bound),
+    )
+
+
+def _offered(run: Run, order: tuple[int, ...], schedules: tuple[Schedule, ...]) -> Schedule | None:
+    """Offer what a pass has found; the last that is no better but a start for the search."""
+    proposal = None
+    for schedule in schedules:
+        schedule = Schedule(order[node] for node in schedule.steps)
+        if not run.search.offer(schedule) and run.search.fits(schedule):
+            proposal = schedule
+    return proposal
+
+
+def _raised(
+    bounds: Bounds, incumbent: Schedule | None, order: tuple[int, ...], bound: float
+) -> Bounds:
+    """With `bound`, which holds for `order`, if that is the incumbent's order."""
+    is_its_order = incumbent is None or first_order(incumbent) == order
+    if is_its_order and (bounds.order != order or bound > bounds.of_order):
+        return replace(bounds, of_order=bound, order=order)
+    return bounds
+
+
+def _searched(run: Run, state: State) -> State:
+    """After one round of the search."""
+    state = replace(state, deadline=state.deadline + compile_kernels())
+    search, time_limit = run.search, run.problem.time_limit
+    cost_before, peak_before = search.cost, search.least_peak
+    takes_proposal = _takes_proposal(run, state)
+    starts = _starts(run, state, state.proposal if takes_proposal else None)
+    share = FIRST_SHARE if search.schedule is None else ROUND_SHARE
+    search.round(
+        starts,
+        moves_per_round(run.problem.graph),
+        min(_search_deadline(run, state), time.monotonic() + share * time_limit),
+        _enough(run, state.bounds),
+        lambda *_: _report(run, state.bounds, "search"),
+    )
+    has_intermediate = any(start.budget is not None for start in starts)
+    has_missed = has_intermediate and search.least_peak >= peak_before
+    is_worthwhile = math.isinf(cost_before) or search.cost < cost_before - WORTH * cost_before
+    return replace(
+        state,
+        proposal=None if takes_proposal else state.proposal,
+        idle_rounds=0 if is_worthwhile else state.idle_rounds + 1,
+        advance=state.advance / 2 if has_missed else FIRST_ADVANCE,
+    )
+
+
+def _free_chains(run: Run, state: State) -> int:
+    """Chains for which there is a processor."""
+    is_busy = state.running is not None or state.bounding is not None
+    return len(run.search.chains) - is_busy
+
+
+def _takes_proposal(run: Run, state: State) -> bool:
+    """Whether this round may start from a proposal: a lone chain takes turns."""
+    is_lone = _free_chains(run, state) <= 1
+    return not is_lone or run.search.schedule is None or run.search.rounds % 2 == 0
+
+
+def _starts(run: Run, state: State, proposal: Schedule | None) -> list[Start]:
+    """Where the chains begin: the proposal, the incumbent, and the plain orders."""
+    search, turn = run.search, run.search.rounds
+    known = search.schedule or search.leanest
+    starts = [] if proposal is None else [Start(proposal, WARM)]
+    for i in range(len(starts), max(1, _free_chains(run, state))):
+        if known is not None and (i + turn) % 2 and search.fits(known):
+            starts.append(Start(known, WARM, _intermediate_budget(run, state)))
+        else:
+            starts.append(Start(run.plain[(i + turn // 2) % len(run.plain)], HOT))
+    return starts
+
+
+def _intermediate_budget(run: Run, state: State) -> int | None:
+    """While nothing is under budget: a budget on the way there from the least peak, in bytes."""
+    budget, least = run.problem.budget, run.search.least_peak
+    if least <= budget * (1 + CLOSE_ENOUGH):
+        return None
+    return int(least - state.advance * (least - budget))
+
+
+def _least_memory(run: Run, deadline: float) -> int:
+    """The least peak found in the time that is left; its schedule may be under budget."""
+    problem, search = run.problem, run.search
+    schedule, peak = least_memory_found(
+        problem.graph, problem.order, deadline, problem.seed, search.leanest
+    )
+    search.offer(schedule)
+    return peak

@@ -36,7 +36,14 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A word from a running solver: its best cost so far and the best lower bound."""
+    """What a running solver reports.
+
+    Attributes:
+        seconds: since the question was asked.
+        cost: of the best schedule so far, in the graph's unit; None while there is none.
+        bound: the best lower bound so far, in the same unit; None while nothing is known.
+        phase: what it does, in a few words.
+    """
 
     seconds: float
     cost: float | None

@@ -1,11 +1,21 @@
 """The MILP of the paper as one sparse `LinearModel`: equation (9), and equation (1).
 
-The variables are R[t, i] and S[t, i], FREE[t, i, k] for (v_i, v_k) ∈ E, and U[t, k], the memory
-just after v_k in stage t. The frontier-advancing form (9) differs here from the printed one in
-ways that keep the optimum: only the lower triangle exists (8); stages in which everything fits
-are not modelled, since nothing need be recomputed and all may be kept there; a node that leads
-to nothing more is left out; and (7b, 7c) are replaced by constraints that say the same of whole
-numbers and more of fractions. `printed=True` builds the form as printed, for comparison.
+The variables, for stages t and nodes i, k:
+
+    R[t,i]       v_i is computed in stage t
+    S[t,i]       v_i is retained from stage t − 1 into stage t
+    FREE[t,i,k]  v_i is freed after v_k is computed in stage t, for (v_i, v_k) ∈ E
+    U[t,k]       memory in use just after v_k is computed in stage t
+
+Here the frontier-advancing form (9) is smaller than the printed one, with the same optimum:
+
+- By (8) only the lower triangle of R and S is not zero. The rest are no variables.
+- The first stages, in which everything fits, are left out: all is retained, nothing recomputed.
+- R[t,i] and S[t,i] are left out where no node from t on can have a use for v_i.
+- Other constraints stand for (7b) and (7c); see `_add_free`. They have the same integer solutions
+  and fewer fractional ones.
+
+`printed=True` builds the form as printed, for comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +30,7 @@ from numpy.typing import NDArray
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, ComputationGraph
 from solvers.problem import Order
-from solvers.programs.builder import ABSENT, LinearBuilder
+from solvers.programs.builder import ZERO, LinearBuilder
 from solvers.programs.linear_program import LinearModel, Vector
 
 _BUDGET = 1000.0
@@ -71,7 +81,7 @@ class FrontierProgram:
         R = np.where(early, np.eye(n), 0.0)
         S = np.where(early, np.tri(n, k=-1), 0.0)
         for columns, matrix in ((self.R, R), (self.S, S)):
-            there = columns != ABSENT
+            there = columns != ZERO
             matrix[there] = values[columns[there]]
         return R, S
 
@@ -80,7 +90,7 @@ class FrontierProgram:
         n = len(self.graph)
         values = np.zeros(len(self.model.objective))
         for columns, matrix in ((self.R, R), (self.S, S)):
-            there = columns != ABSENT
+            there = columns != ZERO
             values[columns[there]] = matrix[there]
         kept_next = np.vstack([S[1:], np.zeros((1, n), dtype=np.bool_)])
         memories = self.graph.memories / self.memory_unit
@@ -118,7 +128,7 @@ class _Draft:
 
     def computable(self, t: int) -> list[int]:
         """The nodes that stage t may compute, in input order."""
-        return [int(k) for k in np.flatnonzero(self.R[t] != ABSENT)]
+        return [int(k) for k in np.flatnonzero(self.R[t] != ZERO)]
 
 
 def build_frontier(
@@ -181,7 +191,7 @@ def build_unpartitioned(
         if node.after or node.expired_by or not node.recomputable:
             raise SolverError(
                 f"{graph.name}: node {node.name!r} is stateful, expires, or must follow another "
-                "that it does not read; the unpartitioned MILP has no words for that, use milp"
+                "that it does not read; the unpartitioned MILP cannot express that, use milp"
             )
     draft = _draft(graph, activation_budget, printed, first_stage=0, deadline=deadline)
     cost_unit = _cost_unit(graph)
@@ -223,8 +233,8 @@ def _draft(
         memory_unit=activation_budget / _BUDGET,
         printed=printed,
         first_stage=first_stage,
-        R=np.full(shape, ABSENT, dtype=np.int64),
-        S=np.full(shape, ABSENT, dtype=np.int64),
+        R=np.full(shape, ZERO, dtype=np.int64),
+        S=np.full(shape, ZERO, dtype=np.int64),
         deadline=deadline,
     )
 
@@ -269,10 +279,10 @@ def _add_correctness(draft: _Draft, t: int) -> None:
     for j in draft.computable(t):
         for i in draft.graph.nodes[j].dependencies:
             build.row((R[t, j], R[t, i], S[t, i]), (1, -1, -1), upper=0)  # (1b)
-    for i in map(int, np.flatnonzero(S[t] != ABSENT)):
+    for i in map(int, np.flatnonzero(S[t] != ZERO)):
         if t > draft.first_stage:
             build.row((S[t, i], R[t - 1, i], S[t - 1, i]), (1, -1, -1), upper=0)  # (1c)
-        if R[t, i] != ABSENT and not draft.printed:
+        if R[t, i] != ZERO and not draft.printed:
             build.row((R[t, i], S[t, i]), (1, 1), upper=1)
 
 
@@ -304,7 +314,7 @@ def _add_free(draft: _Draft, t: int) -> None:
             build.row((column, R[t, k]), (1, -1), upper=0)
             if place:
                 build.row((*columns[:place], R[t, k]), ones[: place + 1], upper=1)
-        retained = S[t + 1, i] if t + 1 < n else ABSENT
+        retained = S[t + 1, i] if t + 1 < n else ZERO
         build.row((*columns, retained), ones, upper=1)
         if len(columns) > 1:
             build.row((*columns, R[t, i], S[t, i]), (*ones[1:], -1, -1), upper=0)
@@ -318,7 +328,7 @@ def _add_printed_free(draft: _Draft, t: int) -> None:
         for place, k in enumerate(readers):
             free = draft.free[t, i, k] = build.column(integer=True)
             later = [R[t, j] for j in readers[place + 1 :]]
-            retained = S[t + 1, i] if t + 1 < n else ABSENT
+            retained = S[t + 1, i] if t + 1 < n else ZERO
             ones = [1.0] * (len(later) + 1)
             most = 1.0 + len(ones)  # κ, the most that h can be
             columns = (free, R[t, k], retained, *later)

@@ -25,29 +25,34 @@ Build = Callable[[ComputationGraph, float], FrontierProgram]
 """From a graph and the memory for its activations to the program."""
 
 _ATTEMPTS = 4
+"""Programs that are solved at most, each with less memory than the one before."""
+
 _RULES_SHARE = 1 / 3
-"""The most of the time that they get before the program is built; it starts from their best."""
+"""The most of the time that simple rules get before the program is built; it starts from their
+best."""
 
 _RULES_SECONDS = 0.4
-"""For more of them, each time that the backend is looked at."""
+"""Seconds for more of them each time that the backend is looked at."""
 
-SAYABLE = "schedules that compute no node twice in a stage"
+EXPRESSIBLE = "schedules that compute no node twice in a stage"
 """What equations (1) and (9) optimize over. A few graphs have a cheaper one that is not."""
 
-_UNSAYABLE = (
+_NO_SOLUTION = (
     "the program has no solution; only a schedule that computes a node twice within a stage, "
-    "which it cannot say, may still fit: try moments"
+    "which it cannot express, may still fit: try cutting_planes"
 )
 
 
 def solve_milp(problem: Problem) -> Solution:
     """The optimum of equation (9), in the graph's own order.
 
-    That is the optimum among the schedules that (9) can say: stage t ends with the first
+    That is the optimum among the schedules that (9) can express: stage t ends with the first
     computation of node t and computes each other node at most once, in input order. Optimum and
-    bound hold for these, as the answer's `among` says. That (9) has no solution is no proof that
-    nothing fits, since a node computed twice in a stage can save the memory that decides;
-    `moments` knows of that too.
+    bound hold for these, as the answer's `among` says.
+
+    If (9) has no solution, that is no proof that nothing fits: computing a node twice in a stage
+    may save the memory that is missing. The solver `cutting_planes` covers such schedules, too.
+
     Options: see `solvers.programs.optimize.optimize`.
 
     Raises:
@@ -64,7 +69,7 @@ def solve_unpartitioned(problem: Problem) -> Solution:
     and is far slower. It can also leave the order free.
 
     Raises:
-        SolverError: the graph has nodes that equation (1) cannot say, such as stateful ones.
+        SolverError: the graph has nodes that equation (1) cannot express, such as stateful ones.
     """
     build = functools.partial(build_unpartitioned, order=problem.order, deadline=problem.deadline)
     return _solve(problem, "milp_unpartitioned", build, problem.order)
@@ -82,11 +87,26 @@ class _Outcome:
 
 def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
     """Ask for the optimum of what `build` builds, which holds for `order`."""
+    incumbent = Incumbent(problem)
+    easy = _without_program(problem, name, incumbent)
+    if easy is not None:
+        return easy
+    _report(problem, incumbent, None, "building the model")
+    try:
+        outcome = _minimize(problem, build, incumbent)
+    except KeyboardInterrupt:
+        return _by_rule(problem, name, incumbent, "stopped")
+    except OutOfTimeError:
+        return _by_rule(problem, name, incumbent, "the time was up before the MILP was built")
+    return _answer(problem, name, order, incumbent, outcome)
+
+
+def _without_program(problem: Problem, name: str, incumbent: Incumbent) -> Solution | None:
+    """The answer where no program is needed, or none can be built; `incumbent` works first."""
     graph = problem.graph
     if input_order_peak(graph) <= problem.budget:
         one_pass = Schedule(range(len(graph)))
         return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
-    incumbent = Incumbent(problem)
     incumbent.work(_RULES_SHARE * problem.seconds_left)
     too_large = node_over_budget(graph, problem.budget)
     if too_large is not None:
@@ -97,13 +117,14 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
     if not fits_in_memory(graph):
         incumbent.work(problem.seconds_left)
         return _by_rule(problem, name, incumbent, "the MILP is too large to build")
-    _report(problem, incumbent, None, "building the model")
-    try:
-        outcome = _minimize(problem, build, incumbent)
-    except (KeyboardInterrupt, OutOfTimeError) as reason:
-        stopped = isinstance(reason, KeyboardInterrupt)
-        why = "stopped" if stopped else "the time was up before the MILP was built"
-        return _by_rule(problem, name, incumbent, why)
+    return None
+
+
+def _answer(
+    problem: Problem, name: str, order: Order, incumbent: Incumbent, outcome: _Outcome
+) -> Solution:
+    """The better of the program's schedule and the rules', with the program's bound."""
+    graph = problem.graph
     own = math.inf
     if outcome.schedule is not None:
         own = simulate(graph, outcome.schedule).cost
@@ -111,7 +132,7 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
     schedule, cost = incumbent.schedule, incumbent.cost
     note = f"the time was up; {BY_RULE}" if schedule is not None and cost < own else ""
     if outcome.status is Status.INFEASIBLE and schedule is None:
-        note = _UNSAYABLE
+        note = _NO_SOLUTION
     bound = graph.one_pass_cost if outcome.bound is None else outcome.bound
     return answer(
         problem,
@@ -119,7 +140,7 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
         schedule,
         bound=min(bound, cost),
         bound_order=order,
-        among=SAYABLE,
+        among=EXPRESSIBLE,
         # A gap asked for, or a program with less memory, prove less than the backend says; and a
         # rule's schedule that costs less than the bound is none of those that it holds for.
         proved=order == problem.order and abs(cost - bound) <= PROVED * bound,

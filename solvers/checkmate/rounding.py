@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_in_memory
-from solvers.checkmate.milp import SAYABLE
+from solvers.checkmate.milp import EXPRESSIBLE
 from solvers.checkmate.repair import repair
 from solvers.checkpointing.incumbent import BY_RULE, Incumbent
-from solvers.cutting_planes.fixed_order import solve_moments
+from solvers.cutting_planes.fixed_order import solve_cutting_planes
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, Schedule, input_order_peak, simulate
 from solvers.graph.bounds import lift_bound, node_over_budget
@@ -22,40 +23,47 @@ from solvers.programs.optimize import optimize
 
 _EPSILONS = (0.1, 0.0, 0.05, 0.2, 0.3)
 """Shares of the budget that the LP does not get; the paper's first."""
+
 _THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9, 0.2, 0.4, 0.6, 0.8, 0.01, 0.99)
-"""The paper's first."""
+"""Values of S* above which S is 1; the paper's first."""
+
 _SAMPLES = 20
+"""Random roundings of each S*."""
+
 _RULES_SECONDS = 0.4
-"""For simple rules, each time that the LP is looked at."""
+"""Seconds for simple rules each time that the LP is looked at."""
 
 _RULES_SHARE = 1 / 3
-"""The most of the time that they get before the first LP is built."""
+"""The most of the time that simple rules get before the first LP is built."""
 
 _LP_SHARE = 0.5
 """Share of the time that the LP gets before another bound is asked for."""
 
 
 @dataclass(frozen=True)
-class Relaxation:
-    """The LP relaxation: S* of shape (n, n), None if unsolved, and the bound as a cost."""
+class LpOptimum:
+    """The optimum of the LP relaxation: S* of shape (n, n), and the bound as a cost.
+
+    Either is None where it is not known.
+    """
 
     S: Vector | None
     bound: float | None
 
 
-def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = None) -> Relaxation:
+def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = None) -> LpOptimum:
     """Solve the LP relaxation of (9) with (1 − ε) of the memory; `incumbent` works meanwhile.
 
-    The bound is proved by the multipliers of the LP, so that no tolerance of the solver is in it;
-    it holds for `problem` if ε = 0.
+    The bound is proved by the multipliers of the LP, so it contains no tolerance of the backend. It
+    holds for `problem` if ε = 0.
     """
     if not fits_in_memory(problem.graph):
-        return Relaxation(None, None)
+        return LpOptimum(None, None)
     memory = (1 - epsilon) * problem.activation_budget
     try:
         program = build_frontier(problem.graph, memory, deadline=problem.deadline)
     except OutOfTimeError:
-        return Relaxation(None, None)
+        return LpOptimum(None, None)
 
     def wait() -> None:
         if incumbent is not None:
@@ -65,26 +73,26 @@ def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = 
     result = optimize(problem, program.model.relaxed(), while_waiting=wait)
     bound = None if result.bound is None else program.cost(result.bound)
     S = None if result.values is None else program.matrices(result.values)[1]
-    return Relaxation(S, lift_bound(problem.graph, bound))
+    return LpOptimum(S, lift_bound(problem.graph, bound))
 
 
 def solve_lp_bound(problem: Problem) -> Solution:
     """The optimum of the LP relaxation of (9) as a lower bound; no schedule.
 
-    Where the LP takes more than half of the time, the bound of `moments` is given instead.
+    Where the LP takes more than half of the time, the bound of `cutting_planes` is given instead.
     """
     graph, name = problem.graph, "lp_bound"
     if input_order_peak(graph) <= problem.budget:
         return answer(problem, name, None, bound=graph.one_pass_cost, note="a bound only")
     if node_over_budget(graph, problem.budget) is not None:
         return answer(problem, name, None, infeasible=True)
-    relaxation = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
-    if relaxation.S is not None:
+    optimum = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
+    if optimum.S is not None:
         return answer(
-            problem, name, None, bound=relaxation.bound, among=SAYABLE, note="a bound only"
+            problem, name, None, bound=optimum.bound, among=EXPRESSIBLE, note="a bound only"
         )
-    bound = solve_moments(replace(problem, options={})).bound
-    note = "a bound only; the LP took too long, this one is of moments"
+    bound = solve_cutting_planes(replace(problem, options={})).bound
+    note = "a bound only; the LP took too long, this one is of cutting_planes"
     return answer(problem, name, None, bound=bound, note=note)
 
 
@@ -95,6 +103,14 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     Options: `rounding`, "deterministic" (S = 1 where S* exceeds the threshold), "randomized"
     (Bernoulli(S*), seeded) or "both"; `epsilons` and `thresholds` to search; `repair=False` for
     rounding as published. Where nothing is rounded in time, the answer is that of the simple rules.
+
+    Raises:
+        SolverError: no such rounding, or the backend is missing.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> solve_lp_rounding(Problem(unit_chain(8), 9)).cost
+        18.0
     """
     graph, name = problem.graph, "lp_rounding"
     if input_order_peak(graph) <= problem.budget:
@@ -102,48 +118,76 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     if node_over_budget(graph, problem.budget) is not None:
         return answer(problem, name, None, infeasible=True)
     random = np.random.default_rng(problem.seed)
-    bound = best = least_peak = None
     incumbent = Incumbent(problem)
-    tried = 0
+    bound: float | None = None
+    best = _Best()
     try:
         incumbent.work(_RULES_SHARE * problem.seconds_left)
         bound = relax(problem, incumbent=incumbent).bound
-        for epsilon in problem.options.get("epsilons", _EPSILONS):
-            if problem.seconds_left == 0:
-                break
-            S = relax(problem, epsilon, incumbent).S
-            if S is None:
-                continue
-            for rounded in _roundings(problem, S, random):
-                tried += 1
-                schedule = _complete(problem, rounded)
-                if schedule is None:
-                    continue
-                simulation = simulate(graph, schedule)
-                least_peak = min(simulation.peak, least_peak or simulation.peak)
-                if simulation.peak <= problem.budget and (
-                    best is None or simulation.cost < simulate(graph, best).cost
-                ):
-                    best = schedule
-                    problem.report(simulation.cost, bound, "rounding")
-                if problem.seconds_left == 0:
-                    break
+        for schedule in _rounded_schedules(problem, incumbent, random):
+            before, best = best, _better(problem, best, schedule)
+            if best.cost < before.cost:
+                problem.report(best.cost, bound, "rounding")
     except KeyboardInterrupt:
         pass
-    by_rule = best is None and problem.options.get("repair", True) and bool(incumbent.schedule)
-    chosen = incumbent.schedule if by_rule else best
+    may_repair = problem.options.get("repair", True)
+    by_rule = best.schedule is None and may_repair and bool(incumbent.schedule)
+    chosen = incumbent.schedule if by_rule else best.schedule
     if chosen is not None and bound is not None:
-        bound = min(bound, simulate(graph, chosen).cost)  # it may be one that (9) cannot say
+        bound = min(bound, simulate(graph, chosen).cost)  # it may be one that (9) cannot express
     return answer(
         problem,
         name,
         chosen,
         bound=bound,
-        among=SAYABLE,
-        least_budget=least_peak,
+        among=EXPRESSIBLE,
+        least_budget=best.least_peak,
         note=f"nothing was rounded in time; {BY_RULE}" if by_rule else "",
-        statistics={"roundings": tried},
+        statistics={"roundings": best.tried},
     )
+
+
+@dataclass(frozen=True)
+class _Best:
+    """What rounding has found so far.
+
+    Attributes:
+        schedule: the cheapest under budget, or None.
+        cost: of it, in the graph's unit.
+        least_peak: in bytes, of all schedules, under budget or not.
+        tried: roundings so far.
+    """
+
+    schedule: Schedule | None = None
+    cost: float = math.inf
+    least_peak: int | None = None
+    tried: int = 0
+
+
+def _better(problem: Problem, best: _Best, schedule: Schedule | None) -> _Best:
+    """`best` after one more rounding, None where that gave no schedule."""
+    best = replace(best, tried=best.tried + 1)
+    if schedule is None:
+        return best
+    simulation = simulate(problem.graph, schedule)
+    best = replace(best, least_peak=min(simulation.peak, best.least_peak or simulation.peak))
+    if simulation.peak > problem.budget or simulation.cost >= best.cost:
+        return best
+    return replace(best, schedule=schedule, cost=simulation.cost)
+
+
+def _rounded_schedules(
+    problem: Problem, incumbent: Incumbent, random: np.random.Generator
+) -> Iterator[Schedule | None]:
+    """Of every rounding for every ε, until the time is up."""
+    for epsilon in problem.options.get("epsilons", _EPSILONS):
+        if problem.seconds_left == 0:
+            return
+        S = relax(problem, epsilon, incumbent).S
+        for rounded in () if S is None else _roundings(problem, S, random):
+            yield _complete(problem, rounded)
+            if problem.seconds_left == 0:
+                return
 
 
 def _complete(problem: Problem, S: BoolMatrix) -> Schedule | None:

@@ -33,7 +33,7 @@ def solve_griewank(problem: Problem) -> Solution:
     if not is_chain(graph):
         raise SolverError(
             f"{graph.name}: the forward graph is not a chain, and binomial checkpointing is "
-            "defined for chains only; use milp, moments or linearized_greedy"
+            "defined for chains only; use milp, cutting_planes or linearized_greedy"
         )
     plans = (griewank_matrices(graph, slots) for slots in slot_counts(graph))
     return cheapest(problem, "griewank", plans)

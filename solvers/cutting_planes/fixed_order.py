@@ -1,212 +1,289 @@
-"""The exact method for a fixed order: relax to moments, extract, refine where it breaks.
+"""The exact method for a fixed order: relax, build a schedule, constrain where it violates.
 
-Each pass solves the relaxation of `cutting_planes.relaxation`, which bounds the cost from below,
-and turns its optimum into a schedule. If that is under budget at the same cost it is optimal;
-otherwise the steps at which it breaks the budget become moments, or cuts, of the next pass.
-A relaxation of many moments that is not solved in its time says little more than its fractional
-one does. After the first such pass the method starts again from few moments and adds one break at
-a time: each relaxation is then solved to its end, and its whole optimum is a bound.
+Each pass solves the relaxation of `cutting_planes.relaxation`, whose optimum is a lower bound, and
+builds schedules from it. One that is under budget at the cost of the bound is optimal. Otherwise
+the steps where they violate the budget become critical steps of the next relaxation, with cuts.
+
+A relaxation with many critical steps may not be solved in its time, and then its bound says little.
+After the first such pass the method becomes careful: it starts again from few critical steps and
+adds one violation at a time. Each relaxation is then solved to the end.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solvers.checkpointing.incumbent import BY_RULE, Incumbent
-from solvers.cutting_planes.relaxation import Cut, build_model
-from solvers.cutting_planes.schedules import Extraction, extract
+from solvers.cutting_planes.relaxation import Cut, Relaxation, build_relaxation
+from solvers.cutting_planes.schedules import Candidate, Violation, build_candidate
 from solvers.graph import ComputationGraph, Schedule, simulate
 from solvers.graph.bounds import least_need
 from solvers.problem import PROVED, Problem, Solution, Status, answer
-from solvers.programs.backends import Backend, stoppable
+from solvers.programs.backends import Backend
+from solvers.programs.linear_program import Vector
+from solvers.programs.optimize import GAP, chosen_backend
 
-GAP = 0.9 * PROVED  # to which each relaxation is solved
-FIRST_MOMENTS = 12
-FEW_MOMENTS = 6  # from which the method starts again, once that many are too many
-_PATIENCE = 0.3  # seconds that a pass gets alone: small problems need nothing else
-_RULES_SECONDS = 0.3  # for simple rules, each time that it has not ended by then
-SHORTEST_TRY, TRY_SHARE = 3.0, 0.1  # seconds, and share of the time left, before it does
+BACKEND = "highs"
+"""The backend where none is asked for: it can be stopped, and it uses a starting point."""
+
+FIRST_STEPS = 12
+"""The most critical steps of the first relaxation."""
+
+FEW_STEPS = 6
+"""The same once that many take too long."""
+
+SHORTEST_TRY, TRY_SHARE = 3.0, 0.1
+"""What a pass gets before the method is careful: seconds at least, and share of the time left."""
+
+_PATIENCE = 0.3
+"""Seconds that a pass gets alone; small problems need nothing else."""
+
+_RULES_SECONDS = 0.3
+"""Seconds that the simple rules get each time that a pass has not ended by then."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the passes are about.
+
+    Attributes:
+        budget: in bytes, without `fixed_bytes`.
+        solver: solves the relaxations, with `seed`.
+    """
+
+    graph: ComputationGraph
+    budget: int
+    solver: Backend
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a relaxation constrains: memory at the critical steps, and the cuts."""
+
+    critical_steps: tuple[int, ...]
+    cuts: frozenset[Cut] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.critical_steps) + len(self.cuts)
+
+    def adding(self, violation: Violation) -> Constraints:
+        """These and those that `violation` asks for."""
+        steps = {*self.critical_steps, *violation.critical_steps}
+        return Constraints(tuple(sorted(steps)), self.cuts | violation.cuts)
+
+
+@dataclass(frozen=True)
+class State:
+    """What the passes so far have learned.
+
+    Attributes:
+        bound: the best lower bound on the cost, in the graph's unit.
+        constraints: of the next relaxation.
+        is_careful: whether one violation is added at a time; see the module.
+        solved: the constraints of the last relaxation that was solved to the end, and its
+            candidates; None if there was none.
+        passes: how many there were.
+    """
+
+    bound: float
+    constraints: Constraints
+    is_careful: bool = False
+    solved: tuple[Constraints, tuple[Candidate, ...]] | None = None
+    passes: int = 0
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass learned.
+    """How one pass ended.
 
     Attributes:
-        bound: the best lower bound so far.
-        schedules: candidates, over budget or not.
+        state: after it.
+        schedules: of the candidates, over budget or not.
         infeasible: proved: nothing is under budget.
-        exhausted: there is nothing to refine; another pass would be the same.
+        exhausted: there is nothing to add; another pass would be the same.
         cut_short: another pass needs more time to learn more.
     """
 
-    bound: float
+    state: State
     schedules: tuple[Schedule, ...] = ()
     infeasible: bool = False
     exhausted: bool = False
     cut_short: bool = False
 
 
-class Moments:
-    """The passes over one graph.
-
-    Attributes:
-        bound: the best lower bound so far.
-        moments, cuts: of the next relaxation.
-        is_careful: whether it has started again and adds one break at a time.
-        solved: the last moments and cuts that were solved to the end, and what came of them.
-    """
-
-    def __init__(self, graph: ComputationGraph, budget: int, solver: Backend, seed: int = 0):
-        """`budget` is in bytes, `fixed_bytes` included."""
-        self.graph = graph
-        self.budget = budget - graph.fixed_bytes
-        self.solver = solver
-        self.seed = seed
-        self.bound = graph.one_pass_cost
-        self.moments = first_moments(graph, self.budget, FIRST_MOMENTS)
-        self.cuts: frozenset[Cut] = frozenset()
-        self.is_careful = False
-        self.solved: tuple[tuple[int, ...], frozenset[Cut], list[Extraction]] | None = None
-        self.passes = 0
-
-    def next_pass(self, time_limit: float, incumbent: Schedule | None) -> Pass:
-        """Solve the relaxation once, from `incumbent` where given, and refine it."""
-        self.passes += 1
-        if not self.moments:
-            return Pass(self.bound, (Schedule(range(len(self.graph))),), exhausted=True)
-        model = build_model(self.graph, self.budget, self.moments, self.cuts)
-        start = model.point(incumbent) if incumbent is not None else None
-        result = self.solver(
-            model.linear,
-            time_limit=self._limit(time_limit),
-            relative_gap=GAP,
-            start=start,
-            seed=self.seed,
-        )
-        if result.status is Status.INFEASIBLE:
-            return Pass(self.bound, infeasible=True, exhausted=True)
-        if result.bound is not None:
-            # Solvers work to a tolerance of about 1e-7 of the objective.
-            self.bound = max(self.bound, model.cost(result.bound) * (1 - 1e-7))
-        if result.values is None:
-            return Pass(self.bound, cut_short=not self._start_again())
-        L, R = model.read(result.values)
-        found = [
-            extract(self.graph, self.budget, self.moments, L, R, drop_early)
-            for drop_early in (False, True)
-        ]
-        schedules = tuple(each.schedule for each in found if each.schedule is not None)
-        if result.status is not Status.OPTIMAL:
-            return Pass(self.bound, schedules, cut_short=not self._start_again())
-        self.solved = self.moments, self.cuts, found
-        return Pass(self.bound, schedules, exhausted=not self._refine(found))
-
-    def _limit(self, time_limit: float) -> float:
-        """Seconds for one pass: a relaxation that takes long is better replaced by a smaller."""
-        if self.is_careful:
-            return time_limit
-        return min(time_limit, max(SHORTEST_TRY, TRY_SHARE * time_limit))
-
-    def _start_again(self) -> bool:
-        """Go back to the last relaxation that was solved, or to few moments; once only."""
-        if self.is_careful:
-            return False
-        self.is_careful = True
-        if self.solved is None:
-            self.moments = first_moments(self.graph, self.budget, FEW_MOMENTS)
-            self.cuts = frozenset()
-        else:
-            self.moments, self.cuts, found = self.solved
-            self._refine(found)
-        return True
-
-    def _refine(self, found: list[Extraction]) -> bool:
-        """Take over the breaks of the better extraction, or one of them; whether any is new."""
-        before = self.moments, self.cuts
-        for each in sorted(found, key=lambda each: (each.schedule is None, each.peak)):
-            for place in each.breaks:
-                self.moments = tuple(sorted({*self.moments, *place.moments}))
-                self.cuts |= place.cuts
-                if self.is_careful and (self.moments, self.cuts) != before:
-                    return True
-            if (self.moments, self.cuts) != before:
-                return True
-        return False
+def first_state(question: Question) -> State:
+    """The state before the first pass."""
+    constraints = Constraints(first_critical_steps(question, FIRST_STEPS))
+    return State(question.graph.one_pass_cost, constraints)
 
 
-def first_moments(graph: ComputationGraph, budget: int, count: int) -> tuple[int, ...]:
-    """The worst step, if over budget when nothing is repeated, of each of `count` chunks."""
+def first_critical_steps(question: Question, count: int) -> tuple[int, ...]:
+    """The steps over budget when nothing is recomputed, the worst of each of `count` parts."""
+    graph = question.graph
     timeline = simulate(graph, Schedule(range(len(graph)))).timeline - graph.fixed_bytes
-    over = np.flatnonzero(timeline > budget)
-    chunks = np.array_split(over, min(count, max(1, len(over))))
-    return tuple(int(chunk[np.argmax(timeline[chunk])]) for chunk in chunks if len(chunk))
+    over = np.flatnonzero(timeline > question.budget)
+    parts = np.array_split(over, min(count, max(1, len(over))))
+    return tuple(int(part[np.argmax(timeline[part])]) for part in parts if len(part))
 
 
-def solve_moments(problem: Problem) -> Solution:
+def next_pass(
+    question: Question, state: State, time_limit: float, incumbent: Schedule | None
+) -> Pass:
+    """Solve the relaxation of `state` once, from `incumbent` where given, and constrain it more.
+
+    Args:
+        time_limit: seconds; less is taken while a smaller relaxation may do better.
+    """
+    graph, constraints = question.graph, state.constraints
+    state = replace(state, passes=state.passes + 1)
+    if not constraints.critical_steps:
+        return Pass(state, (Schedule(range(len(graph))),), exhausted=True)
+    relaxation = build_relaxation(
+        graph, question.budget, constraints.critical_steps, constraints.cuts
+    )
+    result = question.solver(
+        relaxation.linear,
+        time_limit=_pass_limit(state, time_limit),
+        relative_gap=GAP,
+        start=None if incumbent is None else relaxation.point(incumbent),
+        seed=question.seed,
+    )
+    if result.status is Status.INFEASIBLE:
+        return Pass(state, infeasible=True, exhausted=True)
+    if result.bound is not None:
+        state = replace(state, bound=max(state.bound, relaxation.lower_bound(result.bound)))
+    candidates = _candidates(question, relaxation, result.values)
+    schedules = tuple(each.schedule for each in candidates if each.schedule is not None)
+    if result.status is not Status.OPTIMAL:
+        again = _started_again(question, state)
+        return Pass(again or state, schedules, cut_short=again is None)
+    state = replace(state, solved=(constraints, candidates))
+    refined = _refined(state, candidates)
+    return Pass(refined or state, schedules, exhausted=refined is None)
+
+
+def _pass_limit(state: State, time_limit: float) -> float:
+    """Seconds for one pass: a relaxation that takes long is better replaced by a smaller."""
+    if state.is_careful:
+        return time_limit
+    return min(time_limit, max(SHORTEST_TRY, TRY_SHARE * time_limit))
+
+
+def _candidates(
+    question: Question, relaxation: Relaxation, values: Vector | None
+) -> tuple[Candidate, ...]:
+    if values is None:
+        return ()
+    L, R = relaxation.read(values)
+    return tuple(
+        build_candidate(question.graph, question.budget, relaxation.critical_steps, L, R, early)
+        for early in (False, True)
+    )
+
+
+def _started_again(question: Question, state: State) -> State | None:
+    """Careful, from the last relaxation that was solved or from few steps; None if it was so."""
+    if state.is_careful:
+        return None
+    if state.solved is None:
+        few = Constraints(first_critical_steps(question, FEW_STEPS))
+        return replace(state, is_careful=True, constraints=few)
+    constraints, candidates = state.solved
+    state = replace(state, is_careful=True, constraints=constraints)
+    return _refined(state, candidates) or state
+
+
+def _refined(state: State, candidates: tuple[Candidate, ...]) -> State | None:
+    """With the violations of the better candidate, or one of them; None if none of them is new."""
+    for candidate in sorted(candidates, key=lambda each: (each.schedule is None, each.peak)):
+        constraints = state.constraints
+        for violation in candidate.violations:
+            constraints = constraints.adding(violation)
+            if state.is_careful and constraints != state.constraints:
+                break
+        if constraints != state.constraints:
+            return replace(state, constraints=constraints)
+    return None
+
+
+def solve_cutting_planes(problem: Problem) -> Solution:
     """Solve for the input order; see the module.
 
     Its bound and its "infeasible" hold for first computations in input order.
+    Option: `backend`, the MILP solver.
+
+    Raises:
+        SolverError: the backend is missing or fails.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> solve_cutting_planes(Problem(unit_chain(8), 6)).cost
+        21.0
     """
     graph = problem.graph
     if least_need(graph) > problem.activation_budget:
-        return answer(problem, "moments", None, infeasible=True)
+        return answer(problem, "cutting_planes", None, infeasible=True)
     stop = threading.Event()
-    solver = stoppable(problem.options.get("backend", "highs"), stop)
-    moments = Moments(graph, problem.budget, solver, problem.seed)
+    solver = chosen_backend(problem, stop, BACKEND)
+    question = Question(graph, problem.activation_budget, solver, problem.seed)
+    state = first_state(question)
     incumbent = Incumbent(problem)
-    own = float("inf")
+    own = math.inf  # cost of the best schedule that no simple rule has found
     infeasible = False
+    running: Future[Pass] | None = None
     pool = ThreadPoolExecutor(1)
     try:
-        while problem.seconds_left > 0 and incumbent.cost > moments.bound * (1 + PROVED):
-            running = pool.submit(moments.next_pass, problem.seconds_left, incumbent.schedule)
-            each = _meanwhile(running, problem, incumbent, moments)
-            infeasible = each.infeasible
-            for schedule in each.schedules:
+        while problem.seconds_left > 0 and incumbent.cost > state.bound * (1 + PROVED):
+            left = problem.seconds_left
+            running = pool.submit(next_pass, question, state, left, incumbent.schedule)
+            found = _meanwhile(running, problem, incumbent, state)
+            state, infeasible = found.state, found.infeasible
+            for schedule in found.schedules:
                 if incumbent.offer(schedule):
                     own = incumbent.cost
-            _report(problem, incumbent, moments)
-            if each.exhausted or each.cut_short:
+            _report(problem, incumbent, state)
+            if found.exhausted or found.cut_short:
                 break
     except KeyboardInterrupt:
-        pass
+        stop.set()
+        if running is not None and running.exception() is None:
+            state = running.result().state
     finally:
         stop.set()
         pool.shutdown()
-    cost = incumbent.cost
+    proved = incumbent.cost <= state.bound * (1 + PROVED)
     return answer(
         problem,
-        "moments",
+        "cutting_planes",
         incumbent.schedule,
-        bound=moments.bound,
+        bound=state.bound,
         # What is proved for one order says nothing of the others.
-        proved=problem.order == "fixed" and cost <= moments.bound * (1 + PROVED),
+        proved=problem.order == "fixed" and proved,
         infeasible=problem.order == "fixed" and infeasible,
         least_budget=incumbent.least_budget,
-        note=f"the time was up; {BY_RULE}" if cost < own else "",
+        note=f"the time was up; {BY_RULE}" if incumbent.cost < own else "",
         statistics={
-            "passes": moments.passes,
-            "moments": len(moments.moments),
-            "cuts": len(moments.cuts),
+            "passes": state.passes,
+            "critical steps": len(state.constraints.critical_steps),
+            "cuts": len(state.constraints.cuts),
         },
     )
 
 
-def _meanwhile(
-    running: Future[Pass], problem: Problem, incumbent: Incumbent, moments: Moments
-) -> Pass:
+def _meanwhile(running: Future[Pass], problem: Problem, incumbent: Incumbent, state: State) -> Pass:
     """What `running` learns; rules are tried beside it, once it takes a while."""
     while not wait([running], _PATIENCE).done:
         incumbent.work(_RULES_SECONDS)
-        _report(problem, incumbent, moments)
+        _report(problem, incumbent, state)
     return running.result()
 
 
-def _report(problem: Problem, incumbent: Incumbent, moments: Moments) -> None:
+def _report(problem: Problem, incumbent: Incumbent, state: State) -> None:
     cost = None if incumbent.schedule is None else incumbent.cost
-    problem.report(cost, moments.bound, "moments")
+    problem.report(cost, state.bound, "cutting planes")

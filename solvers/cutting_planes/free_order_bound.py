@@ -1,12 +1,16 @@
 """A lower bound on the cost that holds for every order of first computations.
 
-In every order a node T comes after its ancestors and before its descendants. Along a chain of
-ancestors and descendants T_1 ≺ … ≺ T_K the relaxation of `cutting_planes.relaxation` therefore
-needs no fixed order, if it counts, while T_k runs, only values of ancestors of T_k, and lets
-segment k ask only for what its certain nodes read: those after T_{k−1} and before T_k in every
-order. The graph is renumbered so that each node stands as late as it may, in the segment of the
-first T_k that it must precede; one that need not follow T_{k−1} is unplaced there. What its
-repeats in later segments need stays in the model.
+In every order a node comes after its ancestors and before its descendants. The relaxation of
+`cutting_planes.relaxation` therefore needs no fixed order if its critical steps form a chain
+T_1 ≺ … ≺ T_K, each an ancestor of the next, and if it claims only what every order implies:
+
+- While T_k runs, (d) counts the values of ancestors of T_k only.
+- In segment k, (b) holds only for what is read by nodes that are certainly in that segment. These
+  come after T_{k−1} and before T_k in every order.
+
+The graph is renumbered so that each node is in the last segment that it may be in: that of the
+first T_k that it must precede. A node that need not follow T_{k−1} is called unplaced: (b) ignores
+it. If it is recomputed in a later segment, (c) holds as ever.
 """
 
 from __future__ import annotations
@@ -17,15 +21,18 @@ import operator
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.cutting_planes.relaxation import build_model
+from solvers.cutting_planes.relaxation import build_relaxation
 from solvers.graph import ComputationGraph
 from solvers.graph.bounds import always_before_and_after, members
 from solvers.graph.order import predecessors, renumber
 from solvers.problem import Status
 from solvers.programs.backends import Backend
 
-GAP = 2e-4  # relative, to which the relaxation is solved
-CHUNKS = (8, 12)  # stretches of the chain, each of which gives a moment
+GAP = 2e-4
+"""Relative gap to which the relaxation is solved."""
+
+CHUNKS = (8, 12)
+"""Into so many parts the chain is divided, twice. Each part gives a critical step."""
 
 
 def free_order_bound(
@@ -35,6 +42,7 @@ def free_order_bound(
 
     Args:
         budget: in bytes, `fixed_bytes` included.
+        time_limit: seconds.
 
     Example:
         >>> from solvers.programs.backends import backend
@@ -51,19 +59,19 @@ def free_order_bound(
         return graph.one_pass_cost
     order, unplaced = _late_order(graph, chosen, before, after)
     rank = {node: number for number, node in enumerate(order)}
-    model = build_model(
+    relaxation = build_relaxation(
         renumber(graph, order),
         memory,
         tuple(rank[node] for node in chosen),
         cuts=(),
         unplaced=frozenset(rank[node] for node in unplaced),
     )
-    result = solver(model.linear, time_limit=time_limit, relative_gap=GAP)
+    result = solver(relaxation.linear, time_limit=time_limit, relative_gap=GAP)
     if result.status is Status.INFEASIBLE:
         return float("inf")
     if result.bound is None:
         return graph.one_pass_cost
-    return max(graph.one_pass_cost, model.cost(result.bound) * (1 - 1e-7))
+    return max(graph.one_pass_cost, relaxation.lower_bound(result.bound))
 
 
 def _pressure(graph: ComputationGraph, before: list[int], after: list[int]) -> NDArray[np.int64]:
@@ -75,25 +83,29 @@ def _pressure(graph: ComputationGraph, before: list[int], after: list[int]) -> N
     return pressure
 
 
-def _scarcest_chain(graph: ComputationGraph, excess: NDArray[np.int64]) -> list[int]:
-    """The nodes over budget on the chain with the greatest sum of bytes over budget."""
-    best = np.maximum(excess, 0)
+def _scarcest_chain(graph: ComputationGraph, violation: NDArray[np.int64]) -> list[int]:
+    """The nodes over budget on the chain with the greatest sum of bytes over budget.
+
+    Args:
+        violation: what each node takes above the budget in bytes; negative where there is room.
+    """
+    best = np.maximum(violation, 0)
     previous = np.full(len(graph), -1)
     for i, direct in enumerate(predecessors(graph)):
         for other in direct:
-            if best[other] + max(0, excess[i]) > best[i]:
-                best[i] = best[other] + max(0, excess[i])
+            if best[other] + max(0, violation[i]) > best[i]:
+                best[i] = best[other] + max(0, violation[i])
                 previous[i] = other
     chain: list[int] = []
     node = int(np.argmax(best)) if len(best) else -1
     while node >= 0:
         chain.append(node)
         node = int(previous[node])
-    return [node for node in reversed(chain) if excess[node] > 0]
+    return [node for node in reversed(chain) if violation[node] > 0]
 
 
 def _worst_of_chunks(chain: list[int], pressure: NDArray[np.int64]) -> list[int]:
-    """Of stretches of `chain`, the nodes under the greatest pressure, in the chain's order."""
+    """Of each part of `chain`, the node under the greatest pressure, in the chain's order."""
     along = np.array(chain, dtype=np.int64)
     worst: set[int] = set()
     for count in CHUNKS:

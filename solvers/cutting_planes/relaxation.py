@@ -1,52 +1,144 @@
-"""The moments relaxation as a linear model.
+"""The relaxation as a linear model: memory is constrained at some critical steps only.
 
-Moments T_1 < … < T_K are steps of the fixed order. Segment k is what happens after v_P, P =
-T_{k−1}, is first computed, up to and including v_{T_k}; the last segment runs to the end.
+The critical steps T_1 < … < T_K are steps of the fixed order. Segment k begins when v_P, P =
+T_{k−1}, has first been computed. It ends with the first computation of v_{T_k}. The last segment,
+k = K + 1, runs to the end. The variables are 0 or 1:
 
     L[k,i]  v_i is live while v_{T_k} is first computed                           i < T_k
-    R[k,i]  v_i is computed again in segment k                                    i ≤ P
+    R[k,i]  v_i is recomputed in segment k                                        i ≤ P
 
     min Σ C_i R[k,i]
-    L[k,i] ≤ A[k,i] + R[k,i]                                                      i ≤ P
-    A[k,i] + R[k,i] ≥ 1            i ≤ P read by a first computation in segment k
-    R[k,j] ≤ A[k,i] + R[k,i]                              i a dependency of j ≤ P
-    Σ_i M_i L[k,i] + M_T + workspace_T ≤ budget                           T = T_k
-where A[k,i] = L[k−1,i] for i < P and A[k,P] = 1: v_P has just been computed. A cut (k, q) adds
+    (a)  L[k,i] ≤ A[k,i] + R[k,i]                                                 i ≤ P
+    (b)  A[k,i] + R[k,i] ≥ 1       i ≤ P read by a first computation in segment k
+    (c)  R[k,j] ≤ A[k,i] + R[k,i]                         i a dependency of j ≤ P
+    (d)  Σ_i M_i L[k,i] + M_T + workspace_T ≤ budget                      T = T_k
 
-    W[k,i] ≥ A[k,i] + L[k,i] − 1 − R[k,i]               v_i stays through segment k
-    Σ_{i ∉ N(q)} M_i W[k,i] + (workspace_q + Σ_{i ∈ N(q)} M_i) R[k,q] ≤ budget
-with N(q) = {q} ∪ dependencies of q. Every schedule under budget satisfies all of this, so the
-optimum is a lower bound. Values without memory are kept for ever at no price and are not variables.
+A[k,i] says that segment k begins with v_i live: A[k,i] = L[k−1,i] for i < P, and A[k,P] = 1.
+A cut (T_k, q) adds W[k,i], which says that v_i is retained through segment k, and two constraints:
+
+    (e)  W[k,i] ≥ A[k,i] + L[k,i] − 1 − R[k,i]
+    (f)  Σ_{i ∉ N(q)} M_i W[k,i] + (workspace_q + Σ_{i ∈ N(q)} M_i) R[k,q] ≤ budget
+
+N(q) is q with its dependencies. Every schedule under budget satisfies (a) to (f), so the optimum is
+a lower bound. Values without memory are always live at no cost. They are no variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.graph import ComputationGraph, Schedule
+from solvers.programs.builder import ONE, ZERO, Columns, LinearBuilder
 from solvers.programs.linear_program import LinearModel, Vector
 
-Columns = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 Cut = tuple[int, int]
-"""(T_k, q): the cut for a repeat of q in the segment that ends with the moment T_k."""
+"""(T_k, q): the cut for a recomputation of q in the segment that ends with T_k."""
 
-ZERO, ONE = -1, -2  # in place of a column: the variable is this constant
+MEMORY_SCALE = 1000.0
+"""The budget in the model's unit of memory."""
 
-MEMORY_SCALE = 1000.0  # the budget in the model's own unit
-ALLOWED = MEMORY_SCALE * (1 + 1e-9)  # and with room for rounding, which only lowers the bound
-COST_SCALE = 1000.0  # the cost of one pass in the model's own unit
+ALLOWED = MEMORY_SCALE * (1 + 1e-9)
+"""The same with room for rounding, which can only lower the bound."""
+
+COST_SCALE = 1000.0
+"""The cost of one pass in the model's unit of cost."""
+
+TOLERANCE = 1e-7
+"""Share of the objective by which a backend's bound may be too high."""
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The relaxation for some critical steps and cuts.
+
+    Attributes:
+        critical_steps: T_1 < … < T_K.
+        L: columns or constants, shape (K, n).
+        R: columns or constants, shape (K + 1, n).
+        W: for every segment with cuts, columns or constants, shape (n,).
+        linear: the model; its last column is the cost of one pass.
+    """
+
+    graph: ComputationGraph
+    critical_steps: tuple[int, ...]
+    L: Columns
+    R: Columns
+    W: dict[int, Columns]
+    linear: LinearModel
+
+    def cost(self, objective: float) -> float:
+        """An objective of `linear` in the graph's unit of cost."""
+        return objective / COST_SCALE * self.graph.one_pass_cost
+
+    def lower_bound(self, objective: float) -> float:
+        """What a backend's bound proves of the cost, in the graph's unit."""
+        return self.cost(objective) * (1 - TOLERANCE)
+
+    def read(self, values: Vector) -> tuple[Booleans, Booleans]:
+        """(L, R) at a point of `linear`."""
+        rounded = np.concatenate([values > 0.5, [True, False]])  # …, ONE = −2, ZERO = −1
+        return rounded[self.L], rounded[self.R]
+
+    def point(self, schedule: Schedule) -> Vector:
+        """The point of `linear` that says what `schedule`, in input order, does."""
+        L, R = _live_and_recomputed(self.graph, self.critical_steps, schedule)
+        values = np.zeros(len(self.linear.objective))
+        values[-1] = 1.0
+        for columns, wanted in ((self.L, L), (self.R, R)):
+            is_column = columns >= 0
+            values[columns[is_column]] = wanted[is_column]
+        constants = np.concatenate([values, [1.0, 0.0]])
+        for k, columns in self.W.items():
+            found = _live_at_begin(self.L, self.critical_steps, k)
+            is_column = columns >= 0
+            retained = constants[found] + constants[self.L[k]] - 1 - constants[self.R[k]]
+            values[columns[is_column]] = np.maximum(0.0, retained[is_column])
+        return values
+
+
+def build_relaxation(
+    graph: ComputationGraph,
+    budget: int,
+    critical_steps: tuple[int, ...],
+    cuts: Iterable[Cut],
+    unplaced: frozenset[int] = frozenset(),
+) -> Relaxation:
+    """The relaxation at `critical_steps` with `cuts`.
+
+    Args:
+        budget: in bytes, without `fixed_bytes`.
+        unplaced: nodes that may first be computed in an earlier segment than they stand in, so
+            that nothing follows for that segment from what they read; see `free_order_bound`.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> build_relaxation(unit_chain(8), 6, (7, 8), cuts=()).L.shape
+        (2, 17)
+    """
+    draft = _draft(graph, budget, critical_steps, unplaced)
+    for k in range(1, len(critical_steps) + 1):
+        _add_segment(draft, k)
+    for k in range(len(critical_steps)):
+        _add_memory(draft, k)
+    W: dict[int, Columns] = {}
+    for step, q in sorted(cuts):
+        k = critical_steps.index(step)
+        if k not in W:
+            W[k] = _add_retained(draft, k)
+        _add_cut(draft, k, q, W[k])
+    draft.build.column(COST_SCALE, lower=1.0)
+    return Relaxation(graph, critical_steps, draft.L, draft.R, W, draft.build.model())
 
 
 def last_needs(
     graph: ComputationGraph, unplaced: frozenset[int] = frozenset()
 ) -> NDArray[np.int64]:
-    """The last step at which each value can be of use, be it through repeats of its readers."""
+    """The last step at which each value can be of use, also by recomputation of its readers."""
     needs = np.full(len(graph), -1, dtype=np.int64)
     for j in range(len(graph) - 1, -1, -1):
         node = graph.nodes[j]
@@ -58,117 +150,42 @@ def last_needs(
     return needs
 
 
-@dataclass
-class _Rows:
-    """Rows of a sparse matrix; constants move to the right-hand side as they come."""
-
-    starts: list[int] = field(default_factory=lambda: [0])
-    columns: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-
-    def add(self, terms: Iterable[tuple[int, float]], upper: float) -> None:
-        """Add  Σ coefficient × column ≤ upper,  unless it always holds."""
-        greatest = 0.0
-        for column, coefficient in terms:
-            if column == ONE:
-                upper -= coefficient
-            elif column >= 0:
-                self.columns.append(column)
-                self.values.append(coefficient)
-                greatest += max(0.0, coefficient)
-        if greatest <= upper and len(self.columns) > self.starts[-1]:
-            del self.columns[self.starts[-1] :], self.values[self.starts[-1] :]
-        elif greatest > upper:
-            self.starts.append(len(self.columns))
-            self.upper.append(upper)
-
-
 @dataclass(frozen=True)
-class MomentsModel:
-    """The relaxation for given moments and cuts.
-
-    Attributes:
-        moments: T_1 < … < T_K.
-        L: columns or constants, shape (K, n).
-        R: columns or constants, shape (K + 1, n).
-        W: for every segment with cuts, columns or constants, shape (n,).
-        linear: the model; its last column is one pass's cost.
-    """
+class _Draft:
+    """A relaxation under construction; `memories` are in the model's unit."""
 
     graph: ComputationGraph
-    moments: tuple[int, ...]
+    critical_steps: tuple[int, ...]
+    unplaced: frozenset[int]
+    scale: float
+    memories: Vector
     L: Columns
     R: Columns
-    W: dict[int, Columns]
-    linear: LinearModel
+    build: LinearBuilder
 
-    def cost(self, objective: float) -> float:
-        """An objective of `linear` in the graph's unit of cost."""
-        return objective / COST_SCALE * self.graph.one_pass_cost
-
-    def read(self, values: Vector) -> tuple[Booleans, Booleans]:
-        """(L, R) at a point of `linear`."""
-        rounded = np.concatenate([values > 0.5, [True, False]])  # …, ONE = −2, ZERO = −1
-        return rounded[self.L], rounded[self.R]
-
-    def point(self, schedule: Schedule) -> Vector:
-        """The point of `linear` that says what `schedule`, in input order, does."""
-        L, R = _describe(self.graph, self.moments, schedule)
-        values = np.zeros(len(self.linear.objective))
-        values[-1] = 1.0
-        for columns, wanted in ((self.L, L), (self.R, R)):
-            is_column = columns >= 0
-            values[columns[is_column]] = wanted[is_column]
-        constants = np.concatenate([values, [1.0, 0.0]])
-        for k, columns in self.W.items():
-            kept = _available(self.L, self.moments, k)
-            is_column = columns >= 0
-            stays = constants[kept] + constants[self.L[k]] - 1 - constants[self.R[k]]
-            values[columns[is_column]] = np.maximum(0.0, stays[is_column])
-        return values
+    def at_begin(self, k: int) -> Columns:
+        """A[k]."""
+        return _live_at_begin(self.L, self.critical_steps, k)
 
 
-def build_model(
-    graph: ComputationGraph,
-    budget: int,
-    moments: tuple[int, ...],
-    cuts: Iterable[Cut],
-    unplaced: frozenset[int] = frozenset(),
-) -> MomentsModel:
-    """The relaxation at `moments` with `cuts`.
-
-    Args:
-        budget: in bytes, without `fixed_bytes`.
-        unplaced: nodes that may first be computed in an earlier segment than they stand in, so
-            that nothing follows for that segment from what they read; see `free_order_bound`.
-    """
-    L, R, count = _number_columns(graph, moments, unplaced)
+def _draft(
+    graph: ComputationGraph, budget: int, critical_steps: tuple[int, ...], unplaced: frozenset[int]
+) -> _Draft:
+    build = LinearBuilder()
+    L, R = _add_columns(build, graph, critical_steps, unplaced)
     scale = MEMORY_SCALE / max(1, budget)
-    memories = graph.memories * scale
-    rows = _Rows()
-    for k in range(len(moments) + 1):
-        _add_segment(rows, graph, moments, k, L, R, unplaced)
-    for k, moment in enumerate(moments):
-        terms = [(int(L[k, i]), memories[i]) for i in range(moment) if L[k, i] != ZERO]
-        own = (graph.nodes[moment].memory + graph.nodes[moment].workspace) * scale
-        rows.add(terms, ALLOWED - own)
-    W: dict[int, Columns] = {}
-    for moment, q in sorted(cuts):
-        k = moments.index(moment)
-        if k not in W:
-            W[k], count = _add_stays(rows, moments, k, L, R, count)
-        near = {q, *graph.nodes[q].dependencies}
-        terms = [(int(W[k][i]), memories[i]) for i in range(moment) if i not in near]
-        need = graph.nodes[q].workspace + sum(graph.nodes[i].memory for i in near)
-        rows.add([*terms, (int(R[k, q]), need * scale)], ALLOWED)
-    return MomentsModel(graph, moments, L, R, W, _assemble(graph, rows, L, R, count))
+    memories = (graph.memories * scale).astype(np.float64)
+    return _Draft(graph, critical_steps, unplaced, scale, memories, L, R, build)
 
 
-def _number_columns(
-    graph: ComputationGraph, moments: tuple[int, ...], unplaced: frozenset[int]
-) -> tuple[Columns, Columns, int]:
-    n, segments = len(graph), len(moments) + 1
+def _add_columns(
+    build: LinearBuilder,
+    graph: ComputationGraph,
+    critical_steps: tuple[int, ...],
+    unplaced: frozenset[int],
+) -> tuple[Columns, Columns]:
+    """L and R: a variable only where it makes a difference, a constant elsewhere."""
+    n, K = len(graph), len(critical_steps)
     needs = last_needs(graph, unplaced)
     has_memory = graph.memories > 0
     last_use = np.array(
@@ -178,140 +195,109 @@ def _number_columns(
         ],
         dtype=np.int64,
     )
-    # The step from which a value can only be kept, no longer computed again.
+    # The step from which a value can only be retained, no longer recomputed.
     final = np.array(
         [min(node.expired_by, default=n) if node.recomputable else -1 for node in graph.nodes]
     )
+    costs = graph.costs * (COST_SCALE / (graph.one_pass_cost or 1.0))
     step = np.arange(n)
-    L = np.full((segments - 1, n), ZERO, dtype=np.int64)
-    R = np.full((segments, n), ZERO, dtype=np.int64)
-    count = 0
-    for k in range(segments):
-        P = moments[k - 1] if k else -1
+    L = np.full((K, n), ZERO, dtype=np.int64)
+    R = np.full((K + 1, n), ZERO, dtype=np.int64)
+    for k in range(K + 1):
+        P = critical_steps[k - 1] if k else -1
         free = (step <= P) & has_memory & (needs > P) & (final > P)
-        R[k, free] = count + np.arange(free.sum())
-        count += int(free.sum())
-        if k == segments - 1:
+        R[k, free] = build.binaries(costs[free])
+        if k == K:
             break
-        T = moments[k]
-        kept = (step < T) & (~has_memory | ((last_use > T) & (final <= T)))
-        kept[list(graph.nodes[T].dependencies)] = True
-        free = (step < T) & (needs > T) & ~kept
-        L[k, kept] = ONE
-        L[k, free] = count + np.arange(free.sum())
-        count += int(free.sum())
-    return L, R, count
-
-
-def _available(L: Columns, moments: tuple[int, ...], k: int) -> Columns:
-    """A[k]: what segment k finds."""
-    if k == 0:
-        return np.full(L.shape[1], ZERO, dtype=np.int64)
-    kept: Columns = L[k - 1].copy()
-    kept[moments[k - 1]] = ONE
-    return kept
-
-
-def _add_segment(
-    rows: _Rows,
-    graph: ComputationGraph,
-    moments: tuple[int, ...],
-    k: int,
-    L: Columns,
-    R: Columns,
-    unplaced: frozenset[int],
-) -> None:
-    """The first three families of rows for segment k."""
-    if k == 0:
-        return
-    P = moments[k - 1]
-    T = moments[k] if k < len(moments) else len(graph) - 1
-    kept = _available(L, moments, k)
-    if k < len(moments):
-        for i in np.flatnonzero(L[k, : P + 1] != ZERO).tolist():
-            rows.add([(int(L[k, i]), 1.0), (int(kept[i]), -1.0), (int(R[k, i]), -1.0)], 0.0)
-    placed = [j for j in range(P + 1, T + 1) if j not in unplaced]
-    for i in sorted({i for j in placed for i in graph.nodes[j].dependencies if i <= P}):
-        rows.add([(int(kept[i]), -1.0), (int(R[k, i]), -1.0)], -1.0)
-    for j in np.flatnonzero(R[k] >= 0).tolist():
-        for i in graph.nodes[j].dependencies:
-            rows.add([(int(R[k, j]), 1.0), (int(kept[i]), -1.0), (int(R[k, i]), -1.0)], 0.0)
-
-
-def _add_stays(
-    rows: _Rows, moments: tuple[int, ...], k: int, L: Columns, R: Columns, count: int
-) -> tuple[Columns, int]:
-    """W[k] and its rows; a value that cannot be live at one of both ends does not stay."""
-    kept = _available(L, moments, k)
-    columns = np.full(L.shape[1], ZERO, dtype=np.int64)
-    for i in np.flatnonzero((kept != ZERO) & (L[k] != ZERO)):
-        if kept[i] == ONE and L[k, i] == ONE and R[k, i] == ZERO:
-            columns[i] = ONE
-            continue
-        columns[i] = count
-        count += 1
-        rows.add(
-            [
-                (int(kept[i]), 1.0),
-                (int(L[k, i]), 1.0),
-                (int(R[k, i]), -1.0),
-                (int(columns[i]), -1.0),
-            ],
-            1.0,
-        )
-    return columns, count
-
-
-def _assemble(
-    graph: ComputationGraph, rows: _Rows, L: Columns, R: Columns, count: int
-) -> LinearModel:
-    objective = np.zeros(count + 1)
-    one_pass = graph.one_pass_cost or 1.0
-    for columns in R:
-        is_column = columns >= 0
-        objective[columns[is_column]] = graph.costs[is_column] * (COST_SCALE / one_pass)
-    objective[count] = COST_SCALE
-    lower = np.zeros(count + 1)
-    lower[count] = 1.0
-    integer = np.zeros(count + 1, dtype=np.bool_)
-    for columns in (L, R):
-        integer[columns[columns >= 0]] = True
-    shape = (len(rows.upper), count + 1)
-    matrix = sp.csr_matrix((rows.values, rows.columns, rows.starts), shape=shape, dtype=np.float64)
-    return LinearModel(
-        objective,
-        matrix,
-        np.full(shape[0], -np.inf),
-        np.array(rows.upper, dtype=np.float64),
-        lower,
-        np.ones(count + 1),
-        integer,
-    )
-
-
-def _describe(
-    graph: ComputationGraph, moments: tuple[int, ...], schedule: Schedule
-) -> tuple[Booleans, Booleans]:
-    """(L, R) of a schedule whose first computations are in input order."""
-    K, n = len(moments), len(graph)
-    L = np.zeros((K, n), dtype=np.bool_)
-    R = np.zeros((K + 1, n), dtype=np.bool_)
-    made = np.full(n, -1)
-    segment_of = np.searchsorted(np.array(moments), np.arange(n))
-    reached = 0  # first computations so far
-    for node in schedule.steps:
-        is_first = node == reached
-        now = int(segment_of[reached]) if reached < n else K
-        for read in graph.nodes[node].dependencies:
-            # Live at the moments since it was computed, this one included.
-            L[made[read] : min(now + (is_first and node == _at(moments, now)), K), read] = True
-        if is_first:
-            reached += 1
-        else:
-            R[now, node] = True
-        made[node] = now + (is_first and node == _at(moments, now))
+        T = critical_steps[k]
+        surely_live = (step < T) & (~has_memory | ((last_use > T) & (final <= T)))
+        surely_live[list(graph.nodes[T].dependencies)] = True
+        free = (step < T) & (needs > T) & ~surely_live
+        L[k, surely_live] = ONE
+        L[k, free] = build.binaries(np.zeros(int(free.sum())))
     return L, R
 
 
-def _at(moments: tuple[int, ...], k: int) -> int:
-    return moments[k] if k < len(moments) else -1
+def _live_at_begin(L: Columns, critical_steps: tuple[int, ...], k: int) -> Columns:
+    """A[k]: what segment k begins with."""
+    if k == 0:
+        return np.full(L.shape[1], ZERO, dtype=np.int64)
+    live: Columns = L[k - 1].copy()
+    live[critical_steps[k - 1]] = ONE
+    return live
+
+
+def _add_segment(draft: _Draft, k: int) -> None:
+    """(a), (b) and (c) for a segment after the first."""
+    graph, steps, build = draft.graph, draft.critical_steps, draft.build
+    P = steps[k - 1]
+    end = steps[k] if k < len(steps) else len(graph) - 1
+    A, R = draft.at_begin(k).tolist(), draft.R[k].tolist()
+    if k < len(steps):
+        L = draft.L[k].tolist()
+        for i in range(P + 1):
+            if L[i] != ZERO:
+                build.at_most((L[i], A[i], R[i]), (1.0, -1.0, -1.0), 0.0)
+    placed = [j for j in range(P + 1, end + 1) if j not in draft.unplaced]
+    for i in sorted({i for j in placed for i in graph.nodes[j].dependencies if i <= P}):
+        build.at_most((A[i], R[i]), (-1.0, -1.0), -1.0)
+    for j in range(len(graph)):
+        for i in graph.nodes[j].dependencies if R[j] >= 0 else ():
+            build.at_most((R[j], A[i], R[i]), (1.0, -1.0, -1.0), 0.0)
+
+
+def _add_memory(draft: _Draft, k: int) -> None:
+    """(d)."""
+    T = draft.critical_steps[k]
+    node = draft.graph.nodes[T]
+    own = (node.memory + node.workspace) * draft.scale
+    draft.build.at_most(draft.L[k, :T].tolist(), draft.memories[:T].tolist(), ALLOWED - own)
+
+
+def _add_retained(draft: _Draft, k: int) -> Columns:
+    """W[k] and (e); what cannot be live at one of both ends is not retained."""
+    A, L, R = draft.at_begin(k), draft.L[k], draft.R[k]
+    W = np.full(len(draft.graph), ZERO, dtype=np.int64)
+    for i in np.flatnonzero((A != ZERO) & (L != ZERO)).tolist():
+        if A[i] == ONE and L[i] == ONE and R[i] == ZERO:
+            W[i] = ONE
+            continue
+        W[i] = draft.build.column()
+        columns = (int(A[i]), int(L[i]), int(R[i]), int(W[i]))
+        draft.build.at_most(columns, (1.0, 1.0, -1.0, -1.0), 1.0)
+    return W
+
+
+def _add_cut(draft: _Draft, k: int, q: int, W: Columns) -> None:
+    """(f)."""
+    graph = draft.graph
+    near = {q, *graph.nodes[q].dependencies}
+    need = graph.nodes[q].workspace + sum(graph.nodes[i].memory for i in near)
+    others = [i for i in range(draft.critical_steps[k]) if i not in near]
+    columns = [*W[others].tolist(), int(draft.R[k, q])]
+    draft.build.at_most(columns, [*draft.memories[others].tolist(), need * draft.scale], ALLOWED)
+
+
+def _live_and_recomputed(
+    graph: ComputationGraph, critical_steps: tuple[int, ...], schedule: Schedule
+) -> tuple[Booleans, Booleans]:
+    """(L, R) of a schedule whose first computations are in input order."""
+    K, n = len(critical_steps), len(graph)
+    L = np.zeros((K, n), dtype=np.bool_)
+    R = np.zeros((K + 1, n), dtype=np.bool_)
+    live_from = np.full(n, -1)  # the first k for which the latest computation counts in L[k]
+    segment_of = np.searchsorted(np.array(critical_steps), np.arange(n))
+    reached = 0  # first computations so far
+    for node in schedule.steps:
+        is_first = node == reached
+        segment = int(segment_of[reached]) if reached < n else K
+        ends_segment = is_first and segment < K and critical_steps[segment] == node
+        until = segment + ends_segment  # a step that ends its segment reads at that very end
+        for read in graph.nodes[node].dependencies:
+            L[live_from[read] : until, read] = True
+        if is_first:
+            reached += 1
+        else:
+            R[segment, node] = True
+        live_from[node] = until
+    return L, R

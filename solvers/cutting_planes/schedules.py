@@ -1,7 +1,8 @@
-"""From a point of the moments relaxation to a schedule, and to where that breaks the budget."""
+"""Candidates: schedules built from points of the relaxation, and where they violate the budget."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,85 +12,102 @@ from solvers.graph import ComputationGraph, Schedule, simulate
 
 
 @dataclass(frozen=True)
-class Break:
-    """A place where a schedule breaks the budget: what the next relaxation may look at there."""
+class Violation:
+    """A place where a candidate violates the budget: what would constrain the relaxation there."""
 
-    moments: frozenset[int]
+    critical_steps: frozenset[int]
     cuts: frozenset[Cut] = frozenset()
 
 
 @dataclass(frozen=True)
-class Extraction:
-    """A schedule, and what the next relaxation has to look at.
+class Candidate:
+    """A schedule, under budget or not.
 
     Attributes:
-        schedule: None if a value was wanted that can no longer be computed.
-        peak: of the schedule without `fixed_bytes`.
-        breaks: the worst of each segment, the worst of all first; empty if under budget.
+        schedule: None if a value is read that can no longer be computed.
+        peak: of the schedule in bytes, without `fixed_bytes`.
+        violations: the worst of each segment, the worst of all first; empty if under budget.
     """
 
     schedule: Schedule | None
     peak: int
-    breaks: tuple[Break, ...]
+    violations: tuple[Violation, ...]
 
 
 class _ExpiredError(ValueError):
-    """A value is wanted after it can no longer be computed; `args` are the moments to add."""
+    """A value is read after it can no longer be computed; `args` are the steps to constrain."""
 
 
-def extract(
+def build_candidate(
     graph: ComputationGraph,
     budget: int,
-    moments: tuple[int, ...],
+    critical_steps: tuple[int, ...],
     L: Booleans,
     R: Booleans,
     drop_early: bool,
-) -> Extraction:
-    """Recompute just in time, recursively, and what each moment wants.
+) -> Candidate:
+    """The schedule that has live at each critical step what `L` says.
+
+    Whatever is missing is recomputed just before it is read, with its inputs.
 
     Args:
-        budget: without `fixed_bytes`.
-        drop_early: forget a value that is computed again in a segment at the segment's begin;
-            else use it as long as it is there, which can only be cheaper.
+        budget: in bytes, without `fixed_bytes`.
+        L, R: a point of the relaxation; see `cutting_planes.relaxation`.
+        drop_early: drop a value that is recomputed in a segment at the begin of that segment.
+            Else it is read as long as it is there, which can only cost less.
     """
+    try:
+        steps = _steps(graph, critical_steps, L, R, drop_early)
+    except _ExpiredError as expired:
+        return Candidate(None, 0, (Violation(frozenset(expired.args)),))
+    schedule = Schedule(steps).without_useless(graph)
+    timeline = simulate(graph, schedule).timeline - graph.fixed_bytes
+    worst = _worst_steps(schedule, timeline.tolist(), budget, critical_steps)
+    violations = tuple(_violation(*each[1:]) for each in sorted(worst, reverse=True))
+    return Candidate(schedule, int(timeline.max()), violations)
+
+
+def _steps(
+    graph: ComputationGraph,
+    critical_steps: tuple[int, ...],
+    L: Booleans,
+    R: Booleans,
+    drop_early: bool,
+) -> list[int]:
     steps: list[int] = []
     live: set[int] = set()
     segment = 0
-    try:
-        for j in range(len(graph)):
-            is_moment = segment < len(moments) and moments[segment] == j
-            wanted = list(graph.nodes[j].dependencies)
-            if is_moment:
-                wanted += [int(i) for i in np.flatnonzero(L[segment] & R[segment])]
-            for i in wanted:
-                _compute_again(graph, i, j, live, steps)
-            steps.append(j)
-            live.add(j)
-            if is_moment:
-                live = {int(i) for i in np.flatnonzero(L[segment])} | {j}
-                segment += 1
-                if drop_early:
-                    live -= {int(i) for i in np.flatnonzero(R[segment])}
-    except _ExpiredError as expired:
-        return Extraction(None, 0, (Break(frozenset(expired.args)),))
-    schedule = Schedule(steps).without_useless(graph)
-    return _examine(graph, budget, moments, schedule)
+    for j in range(len(graph)):
+        is_critical = segment < len(critical_steps) and critical_steps[segment] == j
+        needed = list(graph.nodes[j].dependencies)
+        if is_critical:
+            needed += np.flatnonzero(L[segment] & R[segment]).tolist()
+        for i in needed:
+            _recompute(graph, i, j, live, steps)
+        steps.append(j)
+        live.add(j)
+        if is_critical:
+            live = {*np.flatnonzero(L[segment]).tolist(), j}
+            segment += 1
+            if drop_early:
+                live -= set(np.flatnonzero(R[segment]).tolist())
+    return steps
 
 
-def _compute_again(
-    graph: ComputationGraph, wanted: int, stage: int, live: set[int], steps: list[int]
+def _recompute(
+    graph: ComputationGraph, needed: int, stage: int, live: set[int], steps: list[int]
 ) -> None:
-    """Append what it takes to have `wanted` live, its missing inputs first."""
-    pending = [wanted]
+    """Append what it takes to have `needed` live, its missing inputs first."""
+    pending = [needed]
     while pending:
         i = pending[-1]
         if i in live:
             pending.pop()
             continue
         node = graph.nodes[i]
-        gone = [w for w in node.expired_by if w < stage]
-        if gone or not node.recomputable:
-            raise _ExpiredError(*gone)
+        expired_at = [w for w in node.expired_by if w < stage]
+        if expired_at or not node.recomputable:
+            raise _ExpiredError(*expired_at)
         missing = [read for read in node.dependencies if read not in live]
         if missing:
             pending += missing
@@ -99,28 +117,28 @@ def _compute_again(
             pending.pop()
 
 
-def _examine(
-    graph: ComputationGraph, budget: int, moments: tuple[int, ...], schedule: Schedule
-) -> Extraction:
-    """Find the worst step over budget of each segment: at a first computation it becomes a moment;
-    at a repeat of q in stage j, j−1 and j become moments with a cut for q.
+def _worst_steps(
+    schedule: Schedule, timeline: list[int], budget: int, critical_steps: tuple[int, ...]
+) -> Iterable[tuple[int, int, int]]:
+    """For each segment over budget: its peak, the stage of that, and what is recomputed there.
+
+    In place of the last stands −1 where it is a first computation.
     """
-    timeline = simulate(graph, schedule).timeline - graph.fixed_bytes
     worst: dict[int, tuple[int, int, int]] = {}
-    reached = 0
-    for position, node in enumerate(schedule.steps):
-        is_first = node == reached
-        memory = int(timeline[position])
+    stage = 0
+    for node, memory in zip(schedule.steps, timeline, strict=True):
+        is_first = node == stage
         if memory > budget:
-            segment = int(np.searchsorted(moments, reached))
+            segment = int(np.searchsorted(critical_steps, stage))
             if memory > worst.get(segment, (0, 0, 0))[0]:
-                worst[segment] = (memory, reached, -1 if is_first else node)
-        reached += is_first
-    breaks = []
-    for _, stage, repeated in sorted(worst.values(), reverse=True):
-        if repeated < 0:
-            breaks.append(Break(frozenset({stage})))
-        else:
-            stages = frozenset({max(0, stage - 1), stage})
-            breaks.append(Break(stages, frozenset({(stage, repeated)})))
-    return Extraction(schedule, int(timeline.max()), tuple(breaks))
+                worst[segment] = (memory, stage, -1 if is_first else node)
+        stage += is_first
+    return worst.values()
+
+
+def _violation(stage: int, recomputed: int) -> Violation:
+    """A first computation becomes critical; a recomputation gives a cut between two such steps."""
+    if recomputed < 0:
+        return Violation(frozenset({stage}))
+    steps = frozenset({max(0, stage - 1), stage})
+    return Violation(steps, frozenset({(stage, recomputed)}))

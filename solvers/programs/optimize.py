@@ -1,4 +1,4 @@
-"""Asks a backend to solve a `LinearModel`, under a problem's time limit and options."""
+"""The road to a backend: which one a problem names, and how it is asked in the background."""
 
 from __future__ import annotations
 
@@ -7,24 +7,42 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 from solvers.errors import SolverError
 from solvers.problem import PROVED, Problem, Status
-from solvers.programs.backends import can_stop, stoppable
+from solvers.programs.backends import Backend, can_stop, stoppable
 from solvers.programs.linear_program import LinearModel, LinearResult, Vector
 
 _DEFAULT = "cvxpy"
-_GAP = 0.9 * PROVED
-"""Relative, unless another is asked for: enough to call the answer optimal."""
+GAP = 0.9 * PROVED
+"""Relative gap, unless another is asked for: enough to call the answer optimal."""
 
 _REPORT_SECONDS = 0.2
+"""Seconds between two calls of `while_waiting`."""
+
 _GRACE = 0.5
-"""Seconds after the time limit that a backend has for its answer; HiGHS does not look at its
-clock in the middle of a heuristic or a round of cuts, and has been seen to take 3 s more."""
+"""Seconds after the time limit that a backend has for its answer. HiGHS does not look at its clock
+in the middle of a heuristic or a round of cuts; 3 s more have been seen."""
 
 _FAREWELL = 3.0
-"""Seconds that the end of the process waits for a backend that is late: one that comes
-back from compiled code while Python is ending aborts the process."""
+"""Seconds that the end of the process waits for a late backend. One that returns from compiled
+code while Python is ending would abort the process."""
+
+
+def chosen_backend(problem: Problem, stop: threading.Event, default: str = _DEFAULT) -> Backend:
+    """The backend that `problem.options["backend"]` names, or `default`.
+
+    Every solver gets its backend here. Once `stop` is set it answers with what it has, if it can.
+
+    Raises:
+        SolverError: it does not exist or its package is not installed.
+    """
+    return stoppable(_name(problem, default), stop)
+
+
+def _name(problem: Problem, default: str) -> str:
+    return str(problem.options.get("backend", default))
 
 
 def optimize(
@@ -46,27 +64,23 @@ def optimize(
     Raises:
         KeyboardInterrupt: the user stopped it, and the backend cannot tell what it has found.
     """
-    name = str(problem.options.get("backend", _DEFAULT))
     try:
-        return _in_background(problem, name, model, start, while_waiting)
+        return _in_background(problem, model, start, while_waiting)
     except SolverError as error:
-        if name == _DEFAULT or not problem.options.get("fallback", False):
+        if _name(problem, _DEFAULT) == _DEFAULT or not problem.options.get("fallback", False):
             raise
         warnings.warn(f"going on with HiGHS: {error}", stacklevel=2)
-        return _in_background(problem, _DEFAULT, model, start, while_waiting)
+        by_default = replace(problem, options={**problem.options, "backend": _DEFAULT})
+        return _in_background(by_default, model, start, while_waiting)
 
 
 def _ask(
-    problem: Problem,
-    name: str,
-    model: LinearModel,
-    start: Vector | None,
-    stop: threading.Event,
+    problem: Problem, model: LinearModel, start: Vector | None, stop: threading.Event
 ) -> LinearResult:
-    return stoppable(name, stop)(
+    return chosen_backend(problem, stop)(
         model,
         time_limit=max(problem.seconds_left, 0.01),
-        relative_gap=float(problem.options.get("gap", _GAP)),
+        relative_gap=float(problem.options.get("gap", GAP)),
         start=start,
         threads=int(problem.options.get("threads", 1)),
         seed=problem.seed,
@@ -75,7 +89,6 @@ def _ask(
 
 def _in_background(
     problem: Problem,
-    name: str,
     model: LinearModel,
     start: Vector | None,
     while_waiting: Callable[[], None],
@@ -90,7 +103,7 @@ def _in_background(
 
     def run() -> None:
         try:
-            results.append(_ask(problem, name, model, start, stop))
+            results.append(_ask(problem, model, start, stop))
         except SolverError as error:
             errors.append(error)
 
@@ -102,7 +115,7 @@ def _in_background(
             while_waiting()
     except KeyboardInterrupt:
         stop.set()
-        if not can_stop(name) or not model.integer.any():
+        if not can_stop(_name(problem, _DEFAULT)) or not model.integer.any():
             raise
         thread.join()
     if thread.is_alive():

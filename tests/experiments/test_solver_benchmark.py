@@ -42,12 +42,12 @@ def test_the_benchmark_writes_table_csv_and_plot(
 ) -> None:
     graph, rows, plot = tmp_path / "graph.json", tmp_path / "rows.csv", tmp_path / "plot.png"
     unit_chain(8).save(graph)
-    arguments = ["--graphs", str(graph), "--budget", "60", "--solver", "moments", "milp"]
+    arguments = ["--graphs", str(graph), "--budget", "60", "--solver", "cutting_planes", "milp"]
     main([*arguments, "--seeds", "2", "--csv", str(rows), "--plot", str(plot)])
     with rows.open() as file:
         found = list(csv.DictReader(file))
     # The optimum at 6 bytes is 21, one pass costs 17.
-    assert [row["solver"] for row in found] == ["moments", "milp"]
+    assert [row["solver"] for row in found] == ["cutting_planes", "milp"]
     assert all(float(row["overhead"]) == pytest.approx(100 * 4 / 17) for row in found)
     assert {row["seeds"] for row in found} == {"2"}
     assert plot.stat().st_size > 1000

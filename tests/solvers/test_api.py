@@ -2,13 +2,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import solvers
-from solvers import SOLVERS, BudgetError, SolverError, Status, find_solver, solve
+from solvers import (
+    SOLVERS,
+    AnswerError,
+    BudgetError,
+    Problem,
+    Schedule,
+    Solution,
+    SolverError,
+    Status,
+    answer,
+    find_solver,
+    register,
+    solve,
+)
 from tests.graphs import SKIP
 
 
@@ -89,7 +103,7 @@ from solvers import SOLVERS, ComputationGraph, Node, solve
 for entry in SOLVERS.values():
     entry.load()
 graph = ComputationGraph((Node("a", 1, 4), Node("b", 1, 4, dependencies=(0,))))
-print(solve(graph, 8, "moments").status)
+print(solve(graph, 8, "cutting_planes").status)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.stdout, run.returncode) == ("optimal\n", 0), run.stderr
@@ -102,3 +116,66 @@ def test_importing_solvers_stays_light() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout == "[]\n", run.stderr
+
+
+@pytest.fixture
+def table() -> Iterator[dict[str, Any]]:
+    """The table of solvers, which is as before when the test is over."""
+    before = dict(SOLVERS)
+    yield SOLVERS
+    SOLVERS.clear()
+    SOLVERS.update(before)
+
+
+def keep_all(problem: Problem) -> Solution:
+    """Compute every node once.
+
+    More is not said of it.
+    """
+    bound = problem.options.get("claim", problem.graph.one_pass_cost)
+    return answer(problem, "another name", Schedule(range(len(problem.graph))), bound=bound)
+
+
+def test_a_registered_solver_is_asked_like_any_other(table: dict[str, Any]) -> None:
+    assert register("mine", valid_on="any", options=("claim",))(keep_all) is keep_all
+    solution = solve(SKIP, "100%", "mine")
+    assert (solution.solver, solution.cost) == ("mine", SKIP.one_pass_cost)
+    entry = find_solver("mine")
+    assert (entry.kind, entry.summary) == ("heuristic", "Compute every node once.")
+    assert entry.location.endswith("test_api:keep_all")
+    assert list(table)[-1] == "mine"
+
+
+def test_answers_of_a_registered_solver_are_confirmed(table: dict[str, Any]) -> None:
+    register("mine", options=("claim",))(keep_all)
+    assert solve(SKIP, 8, "mine").status is Status.TIMEOUT  # its schedule needs 9
+    with pytest.raises(AnswerError, match=r"'mine' .* claims a bound of 1000"):
+        solve(SKIP, 9, "mine", claim=1000.0)
+    with pytest.raises(SolverError, match="'mine' has no option 'gap'; its options: claim"):
+        solve(SKIP, 9, "mine", gap=0.1)
+
+
+@pytest.mark.parametrize("name", ["milp", "mine"])
+def test_a_name_that_is_taken_is_refused(table: dict[str, Any], name: str) -> None:
+    register("mine")(keep_all)
+    with pytest.raises(SolverError, match=f"there is a solver '{name}' already, .*:"):
+        register(name)(keep_all)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "all"}, "'all' is no name for a solver"),
+        ({"name": " "}, "' ' is no name"),
+        ({"name": keep_all}, "keep_all.* is no name"),
+        ({"name": "mine", "kind": "exakt"}, "no kind 'exakt' of solver; there are: heuristic, "),
+    ],
+)
+def test_what_cannot_be_registered(
+    table: dict[str, Any], arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SolverError, match=message):
+        register(**arguments)(keep_all)
+    with pytest.raises(SolverError, match="solver 'mine' is no function but a str"):
+        register("mine")("keep_all")  # type: ignore[arg-type]
+    assert "mine" not in table

@@ -5,7 +5,8 @@ import joblib
 import pytest
 
 from checkmate_tf.cli.plots import plot_comparison
-from solvers import BudgetError, SolverError
+from solvers import SOLVERS as TABLE
+from solvers import BudgetError, Problem, Schedule, Solution, SolverError, answer, register
 from solvers.comparison import Row, cases, run_case, run_cases, write_csv
 from solvers.graph.layer_graphs import unit_chain
 from tests.graphs import U_SHAPE
@@ -53,7 +54,7 @@ def test_all_leaves_out_solvers_for_small_graphs_on_others() -> None:
     assert "milp_unpartitioned" in {case.solver for case in cases([U_SHAPE], ["90%"], ["all"])}
     names = {case.solver for case in cases([unit_chain(20)], ["90%"], ["all"])}
     assert "milp_unpartitioned" not in names
-    assert {"milp", "griewank", "segment_revised", "moments"} <= names
+    assert {"milp", "griewank", "segment_revised", "cutting_planes"} <= names
 
 
 def test_names_and_budgets_are_checked_before_anything_runs() -> None:
@@ -106,3 +107,20 @@ def test_processes_give_the_same_rows() -> None:
     to_run = cases([unit_chain(5)], ["80%"], SOLVERS)
     alone, spread = run_cases(to_run), run_cases(to_run, jobs=2)
     assert [outcome(row) for row in spread] == [outcome(row) for row in alone]
+
+
+def test_other_processes_know_the_solvers_that_this_one_has_registered() -> None:
+    name = "mine"
+
+    def keep_all(problem: Problem) -> Solution:  # unknown to whoever imports this file
+        return answer(problem, name, Schedule(range(len(problem.graph))))
+
+    register(name)(keep_all)
+    try:
+        to_run = cases([unit_chain(5), U_SHAPE], ["100%", "60%"], [name, "checkpoint_all"])
+        alone, spread = run_cases(to_run), run_cases(to_run, jobs=2)
+        assert name in {case.solver for case in cases([U_SHAPE], ["90%"], ["all"])}
+    finally:
+        TABLE.pop(name)
+    assert [outcome(row) for row in spread] == [outcome(row) for row in alone]
+    assert [row.status for row in alone if row.solver == name] == ["feasible", "over budget"] * 2

@@ -8,7 +8,7 @@ from solvers.graph import input_order_peak
 from tests.brute_force import cheapest
 from tests.graphs import NAMED, random_graphs
 
-EXACT = ("milp", "moments", "auto")
+EXACT = ("milp", "cutting_planes", "auto")
 ENOUGH = 600
 """Seconds; exact solvers end when they have a proof, which takes these graphs less than one."""
 

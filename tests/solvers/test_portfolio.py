@@ -79,7 +79,7 @@ def test_no_order_may_be_a_proof_too() -> None:
     assert cheapest(pinned, 5, "free") is None
 
 
-@pytest.mark.parametrize("solver", ["auto", "moments", "milp", "lp_bound"])
+@pytest.mark.parametrize("solver", ["auto", "cutting_planes", "milp", "lp_bound"])
 def test_backends_mean_the_same_to_every_solver(solver: str) -> None:
     graph = unit_chain(6)
     theirs = solve(graph, 6, solver, 10, backend="cvxpy:SCIPY")
@@ -103,6 +103,6 @@ def test_a_chain_that_needs_more_recomputations_than_the_search_has_room_for(sol
     assert by_rule.cost is not None
     assert solution.cost is not None
     assert solution.cost <= by_rule.cost
-    # The proof, where there is one, holds for any number of recomputations.
+    # The proof, where there is one, holds for every number of recomputations.
     proved = solution.status is Status.OPTIMAL
     assert proved or "a node at most 20 times" in solution.note

@@ -1,4 +1,4 @@
-"""Programs that solve a `LinearModel`, exchanged by name; each is one small module."""
+"""The backends that solve a `LinearModel`, each a module of its own, found by name."""
 
 from __future__ import annotations
 

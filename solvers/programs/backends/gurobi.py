@@ -45,8 +45,8 @@ def solve(
                 f"Gurobi's licence does not cover this model of {columns} variables and {rows} "
                 f"constraints ({error}). The licence inside pip's gurobipy ends at 2,000 of each; "
                 "a full one (free for academic use, from gurobi.com) goes into gurobi.lic. "
-                "Without one, backend 'cvxpy' or 'highs' and solver 'moments' work at any size, "
-                "and the option fallback=True goes on with HiGHS"
+                "Without one, backend 'cvxpy' or 'highs' and solver 'cutting_planes' work at any "
+                "size, and the option fallback=True goes on with HiGHS"
             ) from error
         raise SolverError(f"Gurobi failed: {error}") from error
 

@@ -57,8 +57,8 @@ def test_published_optima_of_networks(name: str, budget: int | str, optimum: flo
     ("share", "optimum"), [(0.95, 46_410_792_960), (0.9, 46_497_497_088), (0.8, None)]
 )
 def test_two_exact_methods_agree_about_vgg16(share: float, optimum: float | None) -> None:
-    """The MILP of the paper, and the proof by moments, which shares no program with it."""
-    for solver in ("milp", "moments"):
+    """The MILP of the paper, and the proof by cutting planes, which shares no program with it."""
+    for solver in ("milp", "cutting_planes"):
         solution = solve(vgg16(), share, solver, ENOUGH)
         assert solution.status is (Status.INFEASIBLE if optimum is None else Status.OPTIMAL)
         assert solution.cost == (None if optimum is None else pytest.approx(optimum, rel=1e-9))

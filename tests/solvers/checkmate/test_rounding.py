@@ -3,7 +3,7 @@ from hypothesis import given, settings
 
 from solvers import ComputationGraph, SolverError, Status, simulate, solve
 from solvers.checkmate.formulation import build_frontier, build_unpartitioned
-from solvers.checkmate.rounding import Relaxation, relax
+from solvers.checkmate.rounding import LpOptimum, relax
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain, vgg16, vgg19
 from solvers.problem import Problem
@@ -118,8 +118,10 @@ def test_less_memory_for_the_relaxation_raises_it() -> None:
     assert all_of_it <= less
 
 
-def test_where_the_relaxation_takes_too_long_moments_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("solvers.checkmate.rounding.relax", lambda problem: Relaxation(None, None))
+def test_where_the_relaxation_takes_too_long_cutting_planes_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("solvers.checkmate.rounding.relax", lambda problem: LpOptimum(None, None))
     solution = solve(unit_chain(8), 5, "lp_bound")
     assert solution.bound == pytest.approx(22, rel=1e-4)
-    assert "moments" in solution.note
+    assert "cutting_planes" in solution.note

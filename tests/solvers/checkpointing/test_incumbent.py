@@ -47,7 +47,7 @@ def test_no_rule_is_better(graph: ComputationGraph, share: float) -> None:
 def test_what_is_offered_counts_only_under_budget_and_where_it_is_cheaper() -> None:
     graph = NAMED["skip"].graph
     once = solve(graph, 9, "checkpoint_all").schedule
-    twice = solve(graph, 6, "moments").schedule
+    twice = solve(graph, 6, "cutting_planes").schedule
     assert once is not None
     assert twice is not None
     incumbent = Incumbent(Problem(graph, 8))
@@ -76,12 +76,11 @@ def finds_nothing(model: LinearModel, *, time_limit: float, **how: object) -> Li
     return LinearResult(Status.TIMEOUT, None, None, None)
 
 
-@pytest.mark.parametrize("solver", ["milp", "moments", "lp_rounding"])
+@pytest.mark.parametrize("solver", ["milp", "cutting_planes", "lp_rounding"])
 def test_a_stopped_solver_is_no_worse_than_the_rules(
     solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("programs.optimize", "cutting_planes.fixed_order"):
-        monkeypatch.setattr(f"solvers.{module}.stoppable", lambda name, stop: finds_nothing)
+    monkeypatch.setattr("solvers.programs.optimize.stoppable", lambda name, stop: finds_nothing)
     graph = unit_chain(12)
     for budget in (12, 8, 6):
         solution = solve(graph, budget, solver, time_limit=3)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from solvers import ComputationGraph, Node, Schedule, Status, simulate, solve
-from solvers.cutting_planes.fixed_order import FEW_MOMENTS, Moments
-from solvers.cutting_planes.relaxation import build_model, last_needs
+from solvers.cutting_planes.fixed_order import FEW_STEPS, Question, first_state, next_pass
+from solvers.cutting_planes.relaxation import build_relaxation, last_needs
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain
 from solvers.graph.order import first_order, greedy_order, renumber
@@ -43,7 +43,7 @@ def test_never_wrong_about_tiny_graphs(first_seed: int) -> None:
         graph = random_graph(seed)
         for budget in budgets(graph):
             truth = cheapest(graph, budget)
-            solution = solve(graph, budget, "moments", 5)
+            solution = solve(graph, budget, "cutting_planes", 5)
             check_against_truth(solution, truth)
             asked += 1
             solved += solution.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -52,7 +52,7 @@ def test_never_wrong_about_tiny_graphs(first_seed: int) -> None:
 
 @pytest.mark.parametrize(("budget", "cost"), [(4, 26), (5, 22), (6, 21)])
 def test_unit_chain_of_the_paper(budget: int, cost: int) -> None:
-    solution = solve(unit_chain(8), budget, "moments", 20)
+    solution = solve(unit_chain(8), budget, "cutting_planes", 20)
     assert solution.cost is not None
     assert solution.bound is not None
     assert solution.bound <= cost <= solution.cost
@@ -61,7 +61,7 @@ def test_unit_chain_of_the_paper(budget: int, cost: int) -> None:
 @pytest.mark.parametrize(("file", "share", "overhead"), KNOWN)
 def test_published_networks(file: str, share: float, overhead: float | None) -> None:
     graph = shared_graph(file)
-    solution = solve(graph, share, "moments", 600)
+    solution = solve(graph, share, "cutting_planes", 600)
     if overhead is None:
         assert solution.status is Status.INFEASIBLE
         return
@@ -73,7 +73,7 @@ def test_published_networks(file: str, share: float, overhead: float | None) -> 
 
 @pytest.mark.parametrize(("share", "optimum"), SMALL_UNET_OPTIMA.items())
 def test_a_network_of_ours(share: float, optimum: int) -> None:
-    solution = solve(small_unet(), share, "moments", 300)
+    solution = solve(small_unet(), share, "cutting_planes", 300)
     assert solution.status is Status.OPTIMAL
     assert solution.cost == pytest.approx(optimum, rel=1e-9)
 
@@ -84,27 +84,28 @@ def test_every_schedule_is_a_point_of_the_relaxation() -> None:
     for seed in range(200):
         graph = random_graph(seed)
         for budget in budgets(graph):
-            solution = solve(graph, budget, "moments", 5)
+            solution = solve(graph, budget, "cutting_planes", 5)
             if solution.schedule is None or len(solution.schedule) == len(graph):
                 continue
             n = len(graph)
             cuts = [(j, q) for j in range(1, n) for q in range(j) if graph.nodes[q].memory]
-            model = build_model(graph, budget - graph.fixed_bytes, tuple(range(n)), cuts)
-            x = model.point(solution.schedule)
-            assert (model.linear.matrix @ x <= model.linear.row_upper + 1e-6).all()
-            assert model.cost(float(model.linear.objective @ x)) == pytest.approx(solution.cost)
+            steps, memory = tuple(range(n)), budget - graph.fixed_bytes
+            relaxation = build_relaxation(graph, memory, steps, cuts)
+            x, linear = relaxation.point(solution.schedule), relaxation.linear
+            assert (linear.matrix @ x <= linear.row_upper + 1e-6).all()
+            assert relaxation.cost(float(linear.objective @ x)) == pytest.approx(solution.cost)
             checked += 1
     assert checked > 20
 
 
 def test_a_budget_that_one_pass_meets_costs_nothing() -> None:
     graph = random_graph(3)
-    solution = solve(graph, input_order_peak(graph), "moments")
+    solution = solve(graph, input_order_peak(graph), "cutting_planes")
     assert solution.status is Status.OPTIMAL
     assert solution.cost == graph.one_pass_cost
 
 
-def test_last_needs_see_through_repeats() -> None:
+def test_last_needs_see_through_recomputations() -> None:
     chain = ComputationGraph(
         (
             Node("a", 1, 1),
@@ -132,29 +133,30 @@ def test_renumbering_keeps_cost_and_peak() -> None:
 
 def test_what_holds_for_one_order_is_not_claimed_for_all():
     graph = unit_chain(8)
-    fixed = solve(graph, 5, solver="moments", order="fixed")
-    free = solve(graph, 5, solver="moments", order="free")
+    fixed = solve(graph, 5, solver="cutting_planes", order="fixed")
+    free = solve(graph, 5, solver="cutting_planes", order="free")
     assert fixed.status is Status.OPTIMAL
     assert free.status is Status.FEASIBLE
     assert free.bound_order == "fixed"
 
 
-def test_starts_again_from_few_moments_and_still_proves_the_optimum() -> None:
+def test_starts_again_from_few_critical_steps_and_still_proves_the_optimum() -> None:
     graph = shared_graph("unet_b32_train")
     budget = simulate(graph, Schedule(range(len(graph)))).peak // 2
-    moments = Moments(graph, budget, backend("highs"))
-    assert not moments.next_pass(1e-3, None).cut_short
-    assert moments.is_careful
-    assert len(moments.moments) == FEW_MOMENTS
+    question = Question(graph, budget - graph.fixed_bytes, backend("highs"))
+    found = next_pass(question, first_state(question), 1e-3, None)
+    assert not found.cut_short
+    assert found.state.is_careful
+    assert len(found.state.constraints) == FEW_STEPS
     counts = []
     cost = math.inf
-    while cost > moments.bound * (1 + PROVED):
-        counts.append(len(moments.moments) + len(moments.cuts))
-        found = moments.next_pass(60, None)
+    while cost > found.state.bound * (1 + PROVED):
+        counts.append(len(found.state.constraints))
+        found = next_pass(question, found.state, 60, None)
         assert not found.cut_short
         fitting = (each for each in found.schedules if simulate(graph, each).peak <= budget)
         cost = min([cost, *(simulate(graph, each).cost for each in fitting)])
-        assert not found.exhausted or cost <= moments.bound * (1 + PROVED)
-    # A break brings at most two moments and a cut.
+        assert not found.exhausted or cost <= found.state.bound * (1 + PROVED)
+    # A violation brings at most two critical steps and a cut.
     assert all(later - earlier <= 3 for earlier, later in itertools.pairwise(counts))
     assert 100 * (cost / graph.one_pass_cost - 1) == pytest.approx(6.967, abs=2e-3)
