@@ -11,7 +11,7 @@ from typing import Any, cast, overload
 import tensorflow as tf
 
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning.monitor import WatchedStep
+from checkmate_tf.planning.monitor import MonitoredStep
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request, parse_request
@@ -37,7 +37,7 @@ def rematerialize(
     costs: str | Profile = ...,
     time_limit: float = ...,
     order: Order = ...,
-    rehearse: bool = ...,
+    trial_run: bool = ...,
 ) -> RematerializedStep: ...
 
 
@@ -51,7 +51,7 @@ def rematerialize(
     costs: str | Profile = ...,
     time_limit: float = ...,
     order: Order = ...,
-    rehearse: bool = ...,
+    trial_run: bool = ...,
 ) -> Callable[[Callable[..., Any]], RematerializedStep]: ...
 
 
@@ -64,12 +64,12 @@ def rematerialize(
     costs: str | Profile = "roofline",
     time_limit: float = 60.0,
     order: Order = "free",
-    rehearse: bool = True,
+    trial_run: bool = True,
 ) -> RematerializedStep | Callable[[Callable[..., Any]], RematerializedStep]:
-    """Make a train step compute activations again rather than keep them, within a budget.
+    """Make a train step recompute activations rather than keep them, within a budget.
 
-    The first call traces the step, finds a schedule, rehearses it and runs it; later calls just
-    run. The results are those of the step itself. It costs time: `step.plan` says how much.
+    The first call traces the step, finds a schedule, makes a trial run and runs it; later calls
+    just run. The results are those of the step itself. It costs time: `step.plan` says how much.
 
     Use it as a decorator of a Keras `train_step` or of a free function, or as a function. The
     step may do everything (forward, backward, optimizer, metrics) or return (loss, gradients).
@@ -87,7 +87,7 @@ def rematerialize(
             `checkmate_tf.load_profile` returned.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
-        rehearse: run the plan on made-up inputs and look at the allocator before training begins;
+        trial_run: run the plan on made-up inputs and look at the allocator before training begins;
             it works on copies of the variables. The plan is corrected until its peak is in
             budget. The first ten steps of training are looked at too, unless they run inside
             `fit` or draw numbers with `tf.random.*`; should one take more than the budget, a
@@ -114,7 +114,7 @@ def rematerialize(
         >>> loss_and_gradient.plan.predicted_peak < loss_and_gradient.plan.baseline_peak
         True
     """
-    request = parse_request(budget, solver, batch_size, costs, time_limit, order, rehearse)
+    request = parse_request(budget, solver, batch_size, costs, time_limit, order, trial_run)
     if function is None:
         return lambda step: _decorated(step, request)
     return _decorated(function, request)
@@ -141,7 +141,7 @@ class RematerializedStep:
     Attributes:
         function: the step itself, without a plan.
         plan: of the latest signature; None before the first call, and where nothing could be
-            computed again.
+            recomputed.
     """
 
     function: Callable[..., Any]
@@ -249,12 +249,12 @@ class RematerializedStep:
             self.plan = leaner_one.plan
             return _rewritten(leaner_one)
 
-        return WatchedStep(step, budget, leaner)
+        return MonitoredStep(step, budget, leaner)
 
     def _can_be_exchanged(self, planned: PlannedStep) -> bool:
         """Whether a leaner plan may take over in the middle of training."""
         return (
-            self._request.rehearse
+            self._request.trial_run
             and not self._request.budget.least
             and not planned.beyond_budget
             and held_bytes() is not None
@@ -280,7 +280,7 @@ class RematerializedStep:
         planned = self._planner.plan(concrete, batch_size)
         if planned is None:
             name = getattr(self.function, "__name__", repr(self.function))
-            self._say_once(f"nothing in {name!r} can be computed again; it runs unchanged")
+            self._say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
         else:
             self.plan = planned.plan
         return planned

@@ -1,4 +1,4 @@
-"""Which operations form one node: fused pairs, and chains that are never worth cutting.
+"""Which operations form one node: fused pairs, and runs that are never worth cutting.
 
 An operation joins its only reader where keeping its output could never beat keeping the
 reader's: the reader writes into the same buffer, or leaves nothing behind. What remains has a

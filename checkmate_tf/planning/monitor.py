@@ -14,7 +14,7 @@ from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from solvers import BudgetError, format_bytes
 
-_WATCHED = 10
+_MONITORED = 10
 """Steps in a row that have to stay within the budget."""
 
 _ATTEMPTS = 2
@@ -23,7 +23,7 @@ _ATTEMPTS = 2
 Step = Callable[..., Any]
 
 
-class WatchedStep:
+class MonitoredStep:
     """Runs a step, looks at the allocator a few times, and asks for a leaner plan if it has to.
 
     A step that is called while a function is being traced, as `fit` does, can't be looked at.
@@ -34,7 +34,7 @@ class WatchedStep:
         self._step = step
         self._budget = budget
         self._leaner = leaner
-        self._left = _WATCHED
+        self._left = _MONITORED
         self._attempts = _ATTEMPTS
         self._margin = 0
         self._held = held_bytes() or 0
@@ -73,7 +73,7 @@ class WatchedStep:
             self._left = 0
             return
         self._attempts -= 1
-        self._left = _WATCHED
+        self._left = _MONITORED
         try:
             self._step = self._leaner(self._margin)
         except BudgetError as error:

@@ -1,8 +1,8 @@
-"""Plans, forecasts and rehearsals until a plan keeps the budget on the device.
+"""Plans, forecasts and trial runs until a plan keeps the budget on the device.
 
 A solver counts live bytes; the allocator holds more. Each plan is forecast first, which takes a
 second, and the solver's part of the budget is corrected by what came out. A plan whose forecast
-is within the budget is rehearsed, and what the device really held has the last word.
+is within the budget gets a trial run, which measures what the device really holds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.trial_run import Rehearsal, RehearsalError
+from checkmate_tf.planning.trial_run import TrialRun, TrialRunError
 from checkmate_tf.progress import solver_progress
 from checkmate_tf.user_warnings import warn_user
 from solvers import BudgetError, Solution, Status, format_bytes, solve
@@ -48,7 +48,7 @@ searches differ and something more may be held by then."""
 _ELSEWHERE = 0.04
 """Of the activations' part of a peak: as much as a step holds more where its variables lie
 elsewhere. Steps may settle into one pattern, which then hides how they scatter; transformers
-held up to 2.3 MB of 45 MB more in training than on the copies of a rehearsal."""
+held up to 2.3 MB of 45 MB more in training than on the copies of a trial run."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A plan, what the allocator is expected to hold, and whether a rehearsal ran out of memory."""
+    """A plan, its forecast, and whether its trial run ran out of memory."""
 
     plan: Plan
     forecast: Forecast
@@ -95,16 +95,16 @@ class PlanSearch:
         solver: str,
         order: Order,
         time_limit: float,
-        rehearsal: Rehearsal | None,
+        trial_run: TrialRun | None,
         interrupts: Interrupts | None = None,
     ) -> None:
-        """Without `rehearsal`, plans are forecast only."""
+        """Without `trial_run`, plans are forecast only."""
         self._situation = situation
         self._graph = situation.extracted.graph
         self._solver = solver
         self._order = order
         self._time_limit = time_limit
-        self._rehearsal = rehearsal
+        self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
         self._offset = 0  # bytes that the device was seen to hold more than was forecast
         self._failed: Solution
@@ -119,7 +119,7 @@ class PlanSearch:
         unchanged = self._unchanged()
         fits_unchanged = unchanged.forecast.highest_of_ten <= situation.limit
         if fits_unchanged:
-            unchanged = self._rehearsed(unchanged)
+            unchanged = self._after_trial_run(unchanged)
             if self._keeps(unchanged):
                 return unchanged.plan
         allowed = situation.limit - situation.resident
@@ -135,7 +135,7 @@ class PlanSearch:
             seen.append(candidate)
             used = self._expected(candidate) - situation.resident
             if used <= allowed and (number > 0 or used >= _NEAR_ENOUGH * allowed):
-                seen[-1] = candidate = self._rehearsed(candidate)
+                seen[-1] = candidate = self._after_trial_run(candidate)
                 if self._keeps(candidate):
                     return candidate.plan
                 used = self._expected(candidate) - situation.resident
@@ -146,7 +146,7 @@ class PlanSearch:
         if seen:
             for candidate in self._leaner_ones(leanest):
                 if self._keeps(candidate):
-                    candidate = self._rehearsed(candidate)
+                    candidate = self._after_trial_run(candidate)
                     if self._keeps(candidate):
                         return candidate.plan
                 seen.append(candidate)
@@ -157,7 +157,7 @@ class PlanSearch:
         return self._best_effort(seen)
 
     def _unchanged(self) -> _Candidate:
-        """The step in its own order, nothing computed again."""
+        """The step in its own order, nothing recomputed."""
         solution = solve(self._graph, input_order_peak(self._graph), "checkpoint_all")
         return self._planned(solution)
 
@@ -188,7 +188,7 @@ class PlanSearch:
             unchanged = self._unchanged()
             if self._expected(unchanged) < self._expected(candidate):
                 candidate = unchanged
-            candidate = self._rehearsed(candidate)
+            candidate = self._after_trial_run(candidate)
             if not candidate.exhausted:
                 return replace(candidate.plan, budget=self._expected(candidate))
         raise BudgetError(
@@ -250,14 +250,14 @@ class PlanSearch:
         )
         return _Candidate(plan, expected)
 
-    def _rehearsed(self, candidate: _Candidate) -> _Candidate:
-        if self._rehearsal is None:
+    def _after_trial_run(self, candidate: _Candidate) -> _Candidate:
+        if self._trial_run is None:
             return candidate
         try:
-            peaks = self._rehearsal.peaks(candidate.plan.schedule)
-        except RehearsalError as error:
-            self._rehearsal = None
-            note = f"not rehearsed, for {error}"
+            peaks = self._trial_run.peaks(candidate.plan.schedule)
+        except TrialRunError as error:
+            self._trial_run = None
+            note = f"no trial run, for {error}"
             self._situation = replace(self._situation, notes=(*self._situation.notes, note))
             return replace(candidate, plan=replace(candidate.plan, notes=self._situation.notes))
         if peaks is None:
@@ -276,7 +276,7 @@ class PlanSearch:
         budget = self._situation.budget
         best = min(seen, key=lambda each: (each.exhausted, each.forecast.worst))
         if best.plan.measured_peak is None and not best.exhausted:
-            best = self._rehearsed(best)
+            best = self._after_trial_run(best)
         if best.exhausted:
             raise BudgetError(
                 f"every plan within {format_bytes(budget)} exhausted the device's memory"

@@ -19,7 +19,7 @@ from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.trial_run import Rehearsal, can_rehearse
+from checkmate_tf.planning.trial_run import TrialRun, can_run_for_trial
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program, resolve
@@ -40,7 +40,7 @@ _COLLECTIVES = ("Collective", "Nccl")
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A plan, the extraction that it belongs to, and the function that was rehearsed, if any.
+    """A plan, the extraction that it belongs to, and the function that ran for trial, if any.
 
     Attributes:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
@@ -80,7 +80,7 @@ class Planner:
         self._lock = threading.RLock()
 
     def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
-        """Plan the step `concrete`; None if nothing in it can be computed again.
+        """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the traced step.
@@ -159,11 +159,11 @@ def _planned(
     situation: Situation, request: Request, interrupts: Interrupts, is_smaller: bool
 ) -> PlannedStep:
     extracted = situation.extracted
-    rehearsal = None
-    if request.rehearse and can_rehearse(extracted):
-        rehearsal = Rehearsal(extracted)
+    trial_run = None
+    if request.trial_run and can_run_for_trial(extracted):
+        trial_run = TrialRun(extracted)
     search = PlanSearch(
-        situation, request.solver, request.order, request.time_limit, rehearsal, interrupts
+        situation, request.solver, request.order, request.time_limit, trial_run, interrupts
     )
     beyond_budget = False
     try:
@@ -176,7 +176,7 @@ def _planned(
         warn_user(note)
         plan = search.leanest(solver="auto")
         plan = replace(plan, budget=situation.budget, notes=(*plan.notes, note))
-    function = rehearsal.function(plan.schedule) if rehearsal is not None else None
+    function = trial_run.function(plan.schedule) if trial_run is not None else None
     return PlannedStep(plan, extracted, function, beyond_budget)
 
 
@@ -233,7 +233,7 @@ def _notes(extracted: Extraction) -> tuple[str, ...]:
 
 
 def _anything_to_gain(graph: ComputationGraph) -> bool:
-    """Whether a value that could be computed again is held while other nodes run."""
+    """Whether a value that could be recomputed is held while other nodes run."""
     return any(
         node.recomputable and node.memory and graph.users[i] and graph.users[i][-1] > i + 1
         for i, node in enumerate(graph.nodes)

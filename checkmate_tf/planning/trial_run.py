@@ -1,8 +1,8 @@
 """Run a step a few times for trial, on copies of the variables that it writes.
 
-A plan rests on a model of memory; the allocator has the last word. A rehearsal asks it before
-any training is done: on made-up inputs, and with nothing of the user's within reach, so that
-there is nothing to put back, whenever and however it ends.
+A plan rests on a model of memory. A trial run measures what the allocator really holds, before
+any training is done. It uses made-up inputs and touches nothing of the user's, so that there is
+nothing to put back, whenever and however it ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PATIENCE = 60.0
 _NO_ROOM = "the device has no room for copies of the variables beside the step"
 
 
-def can_rehearse(extracted: Extraction) -> bool:
+def can_run_for_trial(extracted: Extraction) -> bool:
     """Whether the step can run without a trace outside copies, and its peak can be seen."""
     concrete = extracted.program.concrete
     return (
@@ -60,11 +60,11 @@ def has_generators(extracted: Extraction) -> bool:
     return draws_from_kernels(extracted.program.concrete)
 
 
-class RehearsalError(Exception):
-    """The step can't be rehearsed here; the message says why."""
+class TrialRunError(Exception):
+    """No trial run is possible here; the message says why."""
 
 
-class Rehearsal:
+class TrialRun:
     """Runs plans of one step for trial."""
 
     def __init__(self, extracted: Extraction) -> None:
@@ -72,7 +72,7 @@ class Rehearsal:
         self._latest: tuple[Schedule, Callable[..., Any]] | None = None
 
     def function(self, schedule: Schedule) -> Callable[..., Any] | None:
-        """What ran in the latest rehearsal, on flat arguments, if it was of `schedule`.
+        """What ran in the latest trial run, on flat arguments, if it was of `schedule`.
 
         None also where its kernels have drawn random numbers, which training would miss.
         """
@@ -88,7 +88,7 @@ class Rehearsal:
         The copies do not count.
 
         Raises:
-            RehearsalError: the step refused its made-up inputs, or took very long on them, or
+            TrialRunError: the step refused its made-up inputs, or took very long on them, or
                 the device has no room for the copies beside the step.
         """
         self._latest = None  # an earlier plan's graph need not stay
@@ -96,7 +96,7 @@ class Rehearsal:
         try:
             copies = copy_written(self._extracted.program.concrete)
         except tf.errors.ResourceExhaustedError as error:
-            raise RehearsalError(_NO_ROOM) from error
+            raise TrialRunError(_NO_ROOM) from error
         copied = copied_bytes(copies)
         try:
             arguments = _made_up_arguments(self._extracted)
@@ -108,12 +108,12 @@ class Rehearsal:
         except tf.errors.ResourceExhaustedError as error:
             if copied < _TELLING * (held_bytes() or 0):
                 return None
-            raise RehearsalError(_NO_ROOM) from error
+            raise TrialRunError(_NO_ROOM) from error
         except tf.errors.CancelledError as error:
-            raise RehearsalError(f"a run on made-up inputs took over {_PATIENCE:g} s") from error
+            raise TrialRunError(f"a run on made-up inputs took over {_PATIENCE:g} s") from error
         except tf.errors.OpError as error:
             reason = error.message.splitlines()[0]
-            raise RehearsalError(f"the step refuses made-up inputs: {reason}") from error
+            raise TrialRunError(f"the step refuses made-up inputs: {reason}") from error
         self._latest = schedule, function
         return peaks
 

@@ -16,7 +16,7 @@ from tests.steps import random_batch, small_cnn
 
 
 class FullDevice:
-    """A rehearsal on a device that runs out of memory for the first few plans."""
+    """A trial run on a device that runs out of memory for the first few plans."""
 
     def __init__(self, times: int) -> None:
         self.left = times
@@ -28,12 +28,12 @@ class FullDevice:
         return None if self.left >= 0 else [10**9]
 
 
-def search_for_the_least(rehearsal: Any) -> PlanSearch:
+def search_for_the_least(trial_run: Any) -> PlanSearch:
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
     situation = Situation(extracted, resident, resident, 0, 10 * resident, ())
-    return PlanSearch(situation, "auto", "fixed", 2.0, rehearsal)
+    return PlanSearch(situation, "auto", "fixed", 2.0, trial_run)
 
 
 def test_the_leanest_plan_is_not_one_that_ran_out_of_memory() -> None:
@@ -51,7 +51,7 @@ def test_where_every_lean_plan_runs_out_of_memory_that_is_said() -> None:
 
 
 def test_the_unchanged_step_is_one_of_the_candidates() -> None:
-    """Where it fits, nothing is computed again, and nothing has to be searched for."""
+    """Where it fits, nothing is recomputed, and nothing has to be searched for."""
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from checkmate_tf import rewrite
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.rewriting.replay import segments
+from checkmate_tf.rewriting.replay import parts_of_node
 from checkmate_tf.rewriting.rewrite import rewrite_extracted
 from solvers import Schedule, ScheduleError, solve
 from tests.steps import random_batch, small_cnn, snapshot, train_from
@@ -102,7 +102,7 @@ def clipped_gradients(x):
 
 
 def gradients_again(graph, times):
-    """In input order, but before it is read each filter's gradient is computed again.
+    """In input order, but before it is read each filter's gradient is recomputed.
 
     So are the activations that it reads, while the gradient that it shares with the bias is
     still the first.
@@ -180,8 +180,8 @@ class _Operation:
         (["Mul", "Add"], [[0], [1]]),
     ],
 )
-def test_segments_keep_fused_pairs_whole(kinds, expected):
-    assert segments([_Operation(kind) for kind in kinds], range(len(kinds))) == expected
+def test_parts_of_node_keep_fused_pairs_whole(kinds, expected):
+    assert parts_of_node([_Operation(kind) for kind in kinds], range(len(kinds))) == expected
 
 
 def test_chains_of_views_may_be_longer_than_pythons_stack():
