@@ -23,6 +23,7 @@ from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Arguments, Traced, Tracer, batch_of, relaxed_batch
 from checkmate_tf.user_warnings import warn_user
 from profiles.profile import Profile
+from profiles.tensorflow_internals import is_compiled_by_xla
 from solvers import CheckmateError
 from solvers.problem import Order
 
@@ -321,8 +322,7 @@ class RematerializedStep:
 
     def _refuse_compilation(self) -> None:
         """XLA schedules for itself and ignores the order that saves memory."""
-        compiled = getattr(self.function, "_jit_compile", None)
-        if compiled or getattr(self._owner, "jit_compile", False) is True:
+        if is_compiled_by_xla(self.function) or getattr(self._owner, "jit_compile", False) is True:
             raise CheckmateError(
                 "the step is compiled by XLA, which undoes rematerialization: compile the model "
                 "with model.compile(…, jit_compile=False), or the function with "

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import cancellation
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import held_bytes, measure_peak
@@ -29,6 +28,7 @@ from checkmate_tf.rewriting.rewrite import as_function
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
 from profiles.devices import default_device
+from profiles.tensorflow_internals import cancellable
 from solvers import Schedule
 
 _RUNS = 8
@@ -121,15 +121,14 @@ class TrialRun:
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
     """Cancel the functions that still run after so many seconds."""
-    manager = cancellation.CancellationManager()
-    timer = threading.Timer(seconds, manager.start_cancel)
-    timer.daemon = True
-    timer.start()
-    try:
-        with cancellation.CancellationManagerContext(manager):
+    with cancellable() as cancel:
+        timer = threading.Timer(seconds, cancel)
+        timer.daemon = True
+        timer.start()
+        try:
             yield
-    finally:
-        timer.cancel()
+        finally:
+            timer.cancel()
 
 
 def _made_up_arguments(extracted: Extraction) -> list[Any]:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from profiles.tensorflow_internals import compile_mark
+
 _KINDS = ("train", "test", "predict")
 
 
@@ -71,8 +73,7 @@ def training_state(model: Any) -> tuple[Any, tuple[int, ...]]:
 
     The first part is made anew by every `compile`; the second tells what is trainable.
     """
-    compiled = getattr(model, "_compile_config", None)
-    return compiled, tuple(map(id, model.trainable_variables))
+    return compile_mark(model), tuple(map(id, model.trainable_variables))
 
 
 def same_state(one: tuple[Any, Any] | None, other: tuple[Any, Any] | None) -> bool:

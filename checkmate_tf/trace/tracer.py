@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from checkmate_tf.trace.keras_models import same_state, training_state
 from checkmate_tf.user_warnings import warn_user
+from profiles.tensorflow_internals import tracing_options
 from solvers import CheckmateError
 
 _CHANGES = 3
@@ -105,8 +106,7 @@ class Tracer:
         return tf.function(
             function.python_function,
             input_signature=function.input_signature,
-            autograph=function._autograph,
-            reduce_retracing=function._reduce_retracing,
+            **tracing_options(function),
         )
 
 
