@@ -1,4 +1,4 @@
-"""From a traced step and a budget to a plan that has been seen to keep it."""
+"""From a traced step and a budget to a plan whose measured peak is within the budget."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +20,8 @@ from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.trial_run import TrialRun, can_run_for_trial
+from checkmate_tf.planning.settings import KERNEL_ROOM
+from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program, resolve
@@ -27,9 +29,6 @@ from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import Budget, BudgetError, CheckmateError, ComputationGraph, Schedule
-
-_ROOM = 64 << 20
-"""Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""
 
 _MEASURED: dict[str, MeasuredWorkspaces] = {}
 """By device: workspaces that this process has measured."""
@@ -135,7 +134,7 @@ def _extracted(
     _refuse_several_devices(program)
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
-    reserve(program.fixed_bytes + live + _ROOM)
+    reserve(program.fixed_bytes + live + KERNEL_ROOM)
     costs = step_costs(request.costs, program)
     # After the costs: measuring those tells workspaces as well.
     device = default_device()
@@ -159,25 +158,26 @@ def _planned(
     situation: Situation, request: Request, interrupts: Interrupts, is_smaller: bool
 ) -> PlannedStep:
     extracted = situation.extracted
-    trial_run = None
-    if request.trial_run and can_run_for_trial(extracted):
-        trial_run = TrialRun(extracted)
+    with_trial_run = request.trial_run and can_run_for_trial(extracted)
     search = PlanSearch(
-        situation, request.solver, request.order, request.time_limit, trial_run, interrupts
+        situation,
+        request.solver,
+        request.order,
+        request.time_limit,
+        partial(run_for_trial, extracted) if with_trial_run else None,
+        interrupts,
     )
-    beyond_budget = False
     try:
-        plan = search.leanest() if request.budget.least else search.run()
+        found = search.leanest() if request.budget.least else search.run()
     except BudgetError as error:
         if not is_smaller:
             raise
-        beyond_budget = True
         note = f"{error}; a larger signature was planned before, so the leanest plan found runs"
         warn_user(note)
-        plan = search.leanest(solver="auto")
-        plan = replace(plan, budget=situation.budget, notes=(*plan.notes, note))
-    function = trial_run.function(plan.schedule) if trial_run is not None else None
-    return PlannedStep(plan, extracted, function, beyond_budget)
+        found = search.leanest(solver="auto")
+        plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
+        return PlannedStep(plan, extracted, found.function, beyond_budget=True)
+    return PlannedStep(found.plan, extracted, found.function)
 
 
 def _structure(graph: ComputationGraph) -> ComputationGraph:

@@ -11,6 +11,7 @@ import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.trial_run import TrialRun
 from solvers import BudgetError, Schedule
 from tests.steps import random_batch, small_cnn
 
@@ -22,10 +23,10 @@ class FullDevice:
         self.left = times
         self.tried: list[Schedule] = []
 
-    def peaks(self, schedule: Schedule) -> list[int] | None:
+    def __call__(self, schedule: Schedule) -> TrialRun | None:
         self.tried.append(schedule)
         self.left -= 1
-        return None if self.left >= 0 else [10**9]
+        return None if self.left >= 0 else TrialRun((10**9,), None)
 
 
 def search_for_the_least(trial_run: Any) -> PlanSearch:
@@ -38,7 +39,7 @@ def search_for_the_least(trial_run: Any) -> PlanSearch:
 
 def test_the_leanest_plan_is_not_one_that_ran_out_of_memory() -> None:
     device = FullDevice(times=1)
-    plan = search_for_the_least(device).leanest()
+    plan = search_for_the_least(device).leanest().plan
     assert plan.schedule == device.tried[-1]
     assert (len(device.tried), plan.measured_peak) == (2, 10**9)
 
@@ -57,7 +58,7 @@ def test_the_unchanged_step_is_one_of_the_candidates() -> None:
     resident = extracted.graph.fixed_bytes
     unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
     situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
-    plan = PlanSearch(situation, "auto", "free", 2.0, None).run()
+    plan = PlanSearch(situation, "auto", "free", 2.0, None).run().plan
     assert plan.schedule == Schedule(range(len(extracted.graph)))
     assert plan.overhead == 0
     assert plan.solution.solver == "checkpoint_all"

@@ -17,17 +17,17 @@ import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.planning import trial_run as trial_run_module
-from checkmate_tf.planning.trial_run import TrialRun, can_run_for_trial
+from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of, noisy_question, random_batch, small_cnn, snapshot
 
 
-def run_for_trial(step):
+def run_in_order(step):
     """The trial run of a step of one argument, in the order in which it was traced."""
     extracted = extraction_of(step)
     assert can_run_for_trial(extracted)
-    trial_run = TrialRun(extracted)
-    assert trial_run.peaks(Schedule(range(len(extracted.graph))))
+    trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))))
+    assert trial_run.peaks
     return trial_run
 
 
@@ -42,15 +42,12 @@ def test_variables_of_a_model_stay_as_they_are():
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     assert can_run_for_trial(extracted)
     before = snapshot(model)
-    trial_run = TrialRun(extracted)
-    schedule = Schedule(range(len(extracted.graph)))
-    peaks = trial_run.peaks(schedule)
-    assert len(peaks) > 1
-    assert min(peaks) > extracted.program.fixed_bytes
+    trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))))
+    assert len(trial_run.peaks) > 1
+    assert min(trial_run.peaks) > extracted.program.fixed_bytes
     for old, new in zip(before, snapshot(model), strict=True):
         assert np.array_equal(old, new)
-    assert trial_run.function(schedule) is not None
-    assert trial_run.function(Schedule([*schedule.steps, 0])) is None
+    assert trial_run.function is not None
 
 
 def test_every_bit_stays():
@@ -78,7 +75,7 @@ def test_every_bit_stays():
         return tf.reduce_sum(tf.exp(x))
 
     before = bits(variables)
-    run_for_trial(step)
+    run_in_order(step)
     assert bits(variables) == before
 
 
@@ -114,7 +111,7 @@ def test_every_way_of_writing_is_seen(write):
         write(variable)
         return tf.reduce_sum(tf.exp(x))
 
-    run_for_trial(step)
+    run_in_order(step)
     assert bits([variable]) == bits([tf.constant([1.0, 1.0])])
     tf.function(step)(tf.zeros(SPEC.shape))
     assert bits([variable]) != bits([tf.constant([1.0, 1.0])])
@@ -129,11 +126,8 @@ def test_what_ran_for_trial_trains_the_variables():
         return tf.reduce_sum(tf.exp(x))
 
     extracted = extraction_of(step)
-    schedule = Schedule(range(len(extracted.graph)))
-    trial_run = TrialRun(extracted)
-    trial_run.peaks(schedule)
-    function = trial_run.function(schedule)
-    function(tf.zeros(SPEC.shape))
+    trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))))
+    trial_run.function(tf.zeros(SPEC.shape))
     assert variable.numpy().tolist() == [2.0, 3.0]
 
 
@@ -146,7 +140,7 @@ def test_a_variable_whose_shape_may_change():
         other.assign_add(1.0)
         return tf.reduce_sum(tf.exp(x))
 
-    run_for_trial(step)
+    run_in_order(step)
     assert growing.numpy().tolist() == np.ones((2, 256)).tolist()
     assert other.numpy() == 3.0
     tf.function(step)(tf.zeros(SPEC.shape))
@@ -195,7 +189,7 @@ def test_an_end_in_the_midst_of_a_trial_run_changes_nothing(
     monkeypatch.setattr(trial_run_module, "measure_peak", measured)
     before = [np.array(each).tobytes() for each in snapshot(model)]
     with pytest.raises((KeyboardInterrupt, MemoryError)):
-        TrialRun(extracted).peaks(Schedule(range(len(extracted.graph))))
+        run_for_trial(extracted, Schedule(range(len(extracted.graph))))
     assert len(runs) == run + after
     assert [np.array(each).tobytes() for each in snapshot(model)] == before
 
@@ -232,7 +226,7 @@ def test_ctrl_c_at_any_line_changes_nothing():
         earlier = sys.gettrace()
         sys.settrace(trace)
         try:
-            TrialRun(extracted).peaks(schedule)
+            run_for_trial(extracted, schedule)
         finally:
             sys.settrace(earlier)
         return lines
@@ -265,7 +259,7 @@ def test_other_threads_see_nothing():
     thread.start()
     try:
         for _ in range(3):
-            TrialRun(extracted).peaks(Schedule(range(len(extracted.graph))))
+            run_for_trial(extracted, Schedule(range(len(extracted.graph))))
     finally:
         over.set()
         thread.join()
