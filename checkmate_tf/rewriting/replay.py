@@ -1,4 +1,4 @@
-"""Emit a schedule: create every computation again, in order, on the newest values.
+"""Emit a schedule: create every computation anew, in order, on the newest values.
 
 The executor runs an operation as soon as it is ready, so order is what saves memory: each
 barrier group waits for the one before it. A barrier group is one operation of any size, and those
@@ -17,14 +17,8 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.emission import Emitter
-from checkmate_tf.trace.operations import (
-    FUSED_PAIRS,
-    FUSED_SIBLINGS,
-    PASS_THROUGH,
-    SHARED_INPUT,
-    SOURCES,
-    VIEWS,
-)
+from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
+from checkmate_tf.trace.operations import PASS_THROUGH, SOURCES, VIEWS
 from checkmate_tf.trace.program import Tensor
 from solvers import Schedule, simulate
 
@@ -100,15 +94,15 @@ class _Replay:
         ]
 
     def _aliases(self, part: Sequence[int]) -> dict[int, Any]:
-        """Other names for the tensors by which oneDNN finds siblings, where they run again.
+        """Other names for the tensors by which oneDNN finds siblings, where they are recomputed.
 
         By the same name it would fuse parts of two computations, which wait for each other.
         """
         alias: dict[int, Any] = {}
         for number in part:
             operation = self.program.operations[number]
-            if operation.type in FUSED_SIBLINGS and (number, 0) in self.newest:
-                shared = self._instance(operation.inputs[SHARED_INPUT])
+            if sibling_of(operation.type) and (number, 0) in self.newest:
+                shared = self._instance(shared_gradient(operation))
                 if id(shared) not in alias:
                     alias[id(shared)] = self.emitter.alias(shared)
         return alias
@@ -216,12 +210,7 @@ def parts_of_node(operations: Sequence[Any], members: Sequence[int]) -> list[lis
     cut_before = set(range(1, len(members)))
     for first, one in enumerate(members):
         for second in range(first + 1, len(members)):
-            kinds = operations[one].type, operations[members[second]].type
-            pair = kinds in FUSED_PAIRS
-            siblings = FUSED_SIBLINGS.get(kinds[0]) == kinds[1] or (
-                FUSED_SIBLINGS.get(kinds[1]) == kinds[0]
-            )
-            if pair or siblings:
+            if may_fuse(operations[one].type, operations[members[second]].type):
                 cut_before -= set(range(first + 1, second + 1))
     bounds = [0, *sorted(cut_before), len(members)]
     return [list(members[start:end]) for start, end in pairwise(bounds)]
