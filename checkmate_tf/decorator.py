@@ -62,9 +62,10 @@ def rematerialize(
 
     Args:
         function: the step.
-        budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment,
-            variables, optimizer slots, inputs and activations; a share (0.5, "50%") of what
-            the unchanged step adds to what is held before it; or "min", the least found.
+        budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment:
+            variables, optimizer slots, inputs and activations. Or a share (0.5, "50%"):
+            budget = resident + share × (unchanged peak − resident), where resident is what
+            the device holds before the step. Or "min", the least found.
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does.
@@ -73,11 +74,11 @@ def rematerialize(
             `checkmate_tf.load_profile` returned.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
-        trial_run: run the plan on made-up inputs and look at the allocator before training begins;
-            it works on copies of the variables. The plan is corrected until its peak is in
-            budget. The first ten steps of training are looked at too, unless they run inside
-            `fit` or draw numbers with `tf.random.*`; should one take more than the budget, a
-            warning says so and the next one runs by a leaner plan.
+        trial_run: measure the plan before training begins, on made-up inputs and copies of the
+            variables, and correct it until its peak is within the budget. The first ten steps
+            of training are measured too, unless they run inside `fit` or draw numbers with
+            `tf.random.*`. If one takes more than the budget, a warning says so and the next
+            one runs by a leaner plan.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.

@@ -1,4 +1,4 @@
-"""What a device is called, so that nobody mistakes one's figures for another's."""
+"""Names of devices, which tell whether stored figures are of this one."""
 
 from __future__ import annotations
 

@@ -97,17 +97,16 @@ def _only_readers(program: Program) -> dict[int, int]:
 
 def _siblings(program: Program) -> Iterator[tuple[int, int]]:
     """Gradients of filters, each with that of the bias from the same gradient."""
-    place_of = {
-        (operation.type, shared.ref()): place
+    reading = {
+        place: (operation.type, shared.ref())
         for place, operation in enumerate(program.operations)
         if (shared := shared_gradient(operation)) is not None
     }
-    for place, operation in enumerate(program.operations):
-        sibling = sibling_of(operation.type)
-        if sibling is not None:
-            bias = place_of.get((sibling, shared_gradient(operation).ref()))
-            if bias is not None:
-                yield place, bias
+    place_of = {key: place for place, key in reading.items()}
+    for place, (kind, shared) in reading.items():
+        sibling = sibling_of(kind)
+        if sibling is not None and (sibling, shared) in place_of:
+            yield place, place_of[sibling, shared]
 
 
 def _step_operation(program: Program, members: list[int]) -> StepOperation:
@@ -121,7 +120,7 @@ def _step_operation(program: Program, members: list[int]) -> StepOperation:
 
 
 def _fused(operations: list[Any], parts: list[Operation]) -> Operation:
-    """The parts as one: what they read of each other stays inside, the rest comes in or goes out."""
+    """The parts as one: what they alone read of each other stays inside."""
     if len(parts) == 1:
         return parts[0]
     made = [tensor.ref() for operation in operations for tensor in operation.outputs]

@@ -1,4 +1,4 @@
-"""Work of one's own in the middle of a program, of which the program must not see anything."""
+"""Run operations and make variables unseen by the function or strategy that is under way."""
 
 from __future__ import annotations
 

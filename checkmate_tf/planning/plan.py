@@ -1,4 +1,4 @@
-"""A plan: what a rematerialized step was promised to need, and what that costs."""
+"""A plan: a schedule, the peak that is predicted for it, and what it costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user asks `rematerialize` for, understood when it is asked."""
+"""The arguments of `rematerialize`, checked when it is called."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a step has to do with Keras models: which one it trains, and what they keep of it.
+"""Keras models: which ones a step refers to, and the functions that they keep of their steps.
 
-`fit` keeps the function that it made of `train_step` until the model is compiled again, so a
-step that is exchanged in between would never run.
+`fit` keeps the function that it made of `train_step` until the model is compiled anew. A step
+that is exchanged in between would never run.
 """
 
 from __future__ import annotations

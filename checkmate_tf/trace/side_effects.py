@@ -1,4 +1,4 @@
-"""What running a traced step changes in the world, beside returning its outputs.
+"""What a traced step changes, beside returning its outputs.
 
 Calls, loops and branches are judged by their bodies.
 """

@@ -1,6 +1,6 @@
-"""Which calls of a step are the same call, and the trace that serves them.
+"""One trace for all calls of a step that are the same call to TensorFlow.
 
-TensorFlow's function cache decides, as for any `tf.function`: by the types of tensors, by the
+Its function cache decides, as for any `tf.function`: by the types of tensors, by the
 values of Python numbers, by the identity of objects, and by the replica that calls. A step that
 is called while another function is traced is traced again each time, as Python code would be.
 """
