@@ -56,7 +56,7 @@ class MonitoredStep:
         return result
 
     def _plan_again(self, peak: int, held: int) -> None:
-        # What the program holds beside the step is counted when a plan is made.
+        # What is held beside the step is counted when a plan is made.
         self._margin += max(0, peak - self._budget - max(0, held - self._held))
         self._held = held
         what = (

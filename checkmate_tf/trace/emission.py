@@ -128,7 +128,7 @@ class Emitter:
 
 
 def _copy_traceback(original: Any, copy: Any) -> None:
-    """Let the errors of `copy` name the lines of the user's program that made `original`.
+    """Let the errors of `copy` name the lines of the user's code that made `original`.
 
     TensorFlow records the lines that create an operation; those of a copy are this package's.
     """
