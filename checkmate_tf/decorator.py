@@ -1,27 +1,13 @@
-"""`rematerialize`: a train step that stays within a memory budget."""
+"""`rematerialize`: the decorator, its arguments, and what it refuses to decorate."""
 
 from __future__ import annotations
 
-import functools
-import threading
-import types
 from collections.abc import Callable
-from typing import Any, cast, overload
+from typing import Any, overload
 
-import tensorflow as tf
-
-from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning.monitor import WatchedStep
-from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request, parse_request
-from checkmate_tf.planning.trial_run import has_generators
-from checkmate_tf.rewriting.batch_guard import call_if_larger
-from checkmate_tf.rewriting.rewrite import rewrite_extracted
-from checkmate_tf.trace.keras_models import forget_functions, is_model, models_of
-from checkmate_tf.trace.sizes import has_unknown_sizes
-from checkmate_tf.trace.tracer import Arguments, Traced, Tracer, batch_of, relaxed_batch
-from checkmate_tf.user_warnings import warn_user
+from checkmate_tf.step import RematerializedStep
+from checkmate_tf.trace.keras_models import forget_functions, models_of
 from profiles.profile import Profile
 from solvers import CheckmateError
 from solvers.problem import Order
@@ -37,7 +23,7 @@ def rematerialize(
     costs: str | Profile = ...,
     time_limit: float = ...,
     order: Order = ...,
-    rehearse: bool = ...,
+    trial_run: bool = ...,
 ) -> RematerializedStep: ...
 
 
@@ -51,7 +37,7 @@ def rematerialize(
     costs: str | Profile = ...,
     time_limit: float = ...,
     order: Order = ...,
-    rehearse: bool = ...,
+    trial_run: bool = ...,
 ) -> Callable[[Callable[..., Any]], RematerializedStep]: ...
 
 
@@ -64,21 +50,22 @@ def rematerialize(
     costs: str | Profile = "roofline",
     time_limit: float = 60.0,
     order: Order = "free",
-    rehearse: bool = True,
+    trial_run: bool = True,
 ) -> RematerializedStep | Callable[[Callable[..., Any]], RematerializedStep]:
-    """Make a train step compute activations again rather than keep them, within a budget.
+    """Make a train step recompute activations rather than keep them, within a budget.
 
-    The first call traces the step, finds a schedule, rehearses it and runs it; later calls just
-    run. The results are those of the step itself. It costs time: `step.plan` says how much.
+    The first call traces the step, finds a schedule, makes a trial run and runs it; later calls
+    just run. The results are those of the step itself. It costs time: `step.plan` says how much.
 
     Use it as a decorator of a Keras `train_step` or of a free function, or as a function. The
     step may do everything (forward, backward, optimizer, metrics) or return (loss, gradients).
 
     Args:
         function: the step.
-        budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment,
-            variables, optimizer slots, inputs and activations; a share (0.5, "50%") of what
-            the unchanged step adds to what is held before it; or "min", the least found.
+        budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment:
+            variables, optimizer slots, inputs and activations. Or a share (0.5, "50%"):
+            budget = resident + share × (unchanged peak − resident), where resident is what
+            the device holds before the step. Or "min", the least found.
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does.
@@ -87,11 +74,11 @@ def rematerialize(
             `checkmate_tf.load_profile` returned.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
-        rehearse: run the plan on made-up inputs and look at the allocator before training begins;
-            it works on copies of the variables. The plan is corrected until its peak is in
-            budget. The first ten steps of training are looked at too, unless they run inside
-            `fit` or draw numbers with `tf.random.*`; should one take more than the budget, a
-            warning says so and the next one runs by a leaner plan.
+        trial_run: measure the plan before training begins, on made-up inputs and copies of the
+            variables, and correct it until its peak is within the budget. The first ten steps
+            of training are measured too, unless they run inside `fit` or draw numbers with
+            `tf.random.*`. If one takes more than the budget, a warning says so and the next
+            one runs by a leaner plan.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.
@@ -114,7 +101,7 @@ def rematerialize(
         >>> loss_and_gradient.plan.predicted_peak < loss_and_gradient.plan.baseline_peak
         True
     """
-    request = parse_request(budget, solver, batch_size, costs, time_limit, order, rehearse)
+    request = parse_request(budget, solver, batch_size, costs, time_limit, order, trial_run)
     if function is None:
         return lambda step: _decorated(step, request)
     return _decorated(function, request)
@@ -133,202 +120,3 @@ def _decorated(function: Callable[..., Any], request: Request) -> Rematerialized
     for model in models_of(function):
         forget_functions(model)
     return RematerializedStep(function, request)
-
-
-class RematerializedStep:
-    """A step that runs by a plan, one for every signature that it is called with.
-
-    Attributes:
-        function: the step itself, without a plan.
-        plan: of the latest signature; None before the first call, and where nothing could be
-            computed again.
-    """
-
-    function: Callable[..., Any]
-    plan: Plan | None
-
-    def __init__(self, function: Callable[..., Any], request: Request, owner: Any = None) -> None:
-        """`owner` is the object that the step is a method of, where `function` doesn't tell."""
-        functools.update_wrapper(self, function, updated=())
-        owner = owner if owner is not None else getattr(function, "__self__", None)
-        self.function = function
-        self._request = request
-        self._owner = owner
-        self._unbound: RematerializedStep | None = None
-        self._model = owner if is_model(owner) else None
-        self._tracer = Tracer(function, self._model)
-        self._planner = Planner(request)
-        self._batch_size = request.batch_size
-        self._largest_batch: int | None = None
-        is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
-        self._takes_any_batch = not is_traced and getattr(function, "input_signature", None) is None
-        self._lock = threading.RLock()
-        self._said: set[str] = set()
-        self.plan = None
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As methods do: the step of one model, which keeps it."""
-        if instance is None or not hasattr(self.function, "__get__"):
-            return self
-        if not isinstance(getattr(instance, "__dict__", None), dict):
-            # A class, or an object with slots: it is an argument like others.
-            return types.MethodType(self, instance)
-        # In the instance, so that both go together; a copy of it needs a step of its own.
-        key = f"_rematerialized_{id(self)}"
-        bound: RematerializedStep | None = vars(instance).get(key)
-        # Another step may have had the same id, before it was freed.
-        if bound is None or bound._owner is not instance or bound._unbound is not self:
-            method = self.function.__get__(instance, owner)
-            bound = RematerializedStep(method, self._request, instance)
-            bound._unbound = self
-            vars(instance)[key] = bound
-        return bound
-
-    def __reduce__(self) -> Any:
-        """A copy, as of the model that it belongs to, plans for itself."""
-        return RematerializedStep, (self.function, self._request, self._owner)
-
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the step; plan it first where it has not been called like this before."""
-        if tf.config.functions_run_eagerly() or getattr(self._model, "run_eagerly", False):
-            self._say_once("functions run eagerly: the step runs as it is, without a plan")
-            return self.function(*args, **kwargs)
-        arguments = self._tracer.bind(args, kwargs)
-        run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
-        return run(*arguments[0], **arguments[1])
-
-    def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
-        """What runs the step for arguments like these."""
-        self._note_batch(batch_of(arguments))
-        traced = self._tracer.traced()
-        if self._batch_size is None or not self._takes_any_batch:
-            return self._run_of(traced, arguments, arguments)
-        relaxed = relaxed_batch(arguments, self._batch_size)
-        try:
-            return self._run_of(traced, relaxed, arguments)
-        except CheckmateError:
-            raise
-        except (TypeError, ValueError) as error:
-            # Or this raises the user's own error.
-            run = self._run_of(self._tracer.begin_anew(), arguments, arguments)
-            self._takes_any_batch = False
-            reason = str(error).strip().splitlines()[-1].strip()
-            self._say_once(
-                "the step can't be traced for batches of any size, so each size gets a trace and "
-                f"a plan of its own: {reason}"
-            )
-            return run
-
-    def _run_of(self, traced: Traced, kinds: Arguments, arguments: Arguments) -> Callable[..., Any]:
-        """What runs the step for arguments of these kinds, of which `arguments` are some."""
-        concrete = self._tracer.trace(traced, kinds)
-        batch_size = self._batch_size
-        if batch_size is None and has_unknown_sizes(concrete):
-            batch_size = self._largest_batch
-        key = concrete, batch_size
-        if key not in traced.runs:
-            with self._lock:
-                if key not in traced.runs:
-                    self._refuse_compilation()
-                    self._tracer.note_new_trace(arguments)
-                    traced.runs[key] = self._planned_run(concrete, batch_size)
-        return traced.runs[key]
-
-    def _planned_run(self, concrete: Any, batch_size: int | None) -> Callable[..., Any]:
-        planned = self._plan(concrete, batch_size)
-        if planned is None:
-            return cast(Callable[..., Any], concrete)
-        step = _rewritten(planned)
-        if not self._can_be_exchanged(planned):
-            return step
-        budget = planned.plan.budget
-
-        def leaner(margin: int) -> Callable[..., Any]:
-            leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
-            self.plan = leaner_one.plan
-            return _rewritten(leaner_one)
-
-        return WatchedStep(step, budget, leaner)
-
-    def _can_be_exchanged(self, planned: PlannedStep) -> bool:
-        """Whether a leaner plan may take over in the middle of training."""
-        return (
-            self._request.rehearse
-            and not self._request.budget.least
-            and not planned.beyond_budget
-            and held_bytes() is not None
-            # Another step would draw the same random numbers again.
-            and not has_generators(planned.extracted)
-        )
-
-    def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
-        """What makes the step a part of the function that is being traced."""
-        self._refuse_compilation()
-        batch = batch_of(arguments)
-        self._note_batch(batch)
-        concrete = self._tracer.trace_anew(arguments)
-        size = self._batch_size if self._batch_size is not None else self._largest_batch
-        planned = self._plan(concrete, size)
-        if planned is None:
-            return cast(Callable[..., Any], concrete)
-        if batch is not None and batch.shape[0] is None and size is not None:
-            call_if_larger(batch, size, self._larger_batch_came)
-        return _rewritten(planned)
-
-    def _plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
-        planned = self._planner.plan(concrete, batch_size)
-        if planned is None:
-            name = getattr(self.function, "__name__", repr(self.function))
-            self._say_once(f"nothing in {name!r} can be computed again; it runs unchanged")
-        else:
-            self.plan = planned.plan
-        return planned
-
-    def _note_batch(self, batch: Any) -> None:
-        """See whether a batch is larger than the user said."""
-        size = None if batch is None else batch.shape[0]
-        if size is None:
-            return
-        with self._lock:
-            self._largest_batch = max(size, self._largest_batch or 0)
-            if self._batch_size is None or size <= self._batch_size:
-                return
-            warn_user(
-                f"a batch of {size} came, more than batch_size={self._batch_size}; steps are "
-                f"planned for {size} from now on"
-            )
-            self._batch_size = size
-
-    def _larger_batch_came(self, size: int) -> None:
-        """A step that is part of a larger function met a batch that it was not planned for."""
-        with self._lock:
-            if size <= (self._batch_size or 0):
-                return
-            again = "steps are planned for it from now on"
-            if self._model is None:
-                again = "trace the function that calls the step again to have it planned for it"
-            known = self._request.batch_size or self._largest_batch
-            warn_user(f"a batch of {size} came, more than batch_size={known}; {again}")
-            self._batch_size = size
-            if self._model is not None:
-                forget_functions(self._model)
-
-    def _say_once(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
-            warn_user(message)
-
-    def _refuse_compilation(self) -> None:
-        """XLA schedules for itself and ignores the order that saves memory."""
-        compiled = getattr(self.function, "_jit_compile", None)
-        if compiled or getattr(self._owner, "jit_compile", False) is True:
-            raise CheckmateError(
-                "the step is compiled by XLA, which undoes rematerialization: compile the model "
-                "with model.compile(…, jit_compile=False), or the function with "
-                "tf.function(jit_compile=False)"
-            )
-
-
-def _rewritten(planned: PlannedStep) -> Callable[..., Any]:
-    return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)

@@ -1,4 +1,4 @@
-"""Ctrl-C that nothing hides: a solver answers an interrupt with what it has, and goes on."""
+"""Note Ctrl-C: a solver catches it to return its best plan so far, so it is raised later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A roofline whose ceilings are what a device was seen to reach."""
+"""A roofline whose ceilings were measured on a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device is called, so that nobody mistakes one's figures for another's."""
+"""Names of devices, which tell whether stored figures are of this one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import tensorflow as tf
-from tensorflow.python.util import _pywrap_util_port
 
+from profiles.tensorflow_internals import one_dnn_is_on
 from solvers.errors import CheckmateError
 
 
@@ -44,7 +44,7 @@ def device_name(device: str = "CPU:0") -> str:
     if kind == "CPU":
         cores = _usable_cores()
         # The same core has other kernels with oneDNN than without it.
-        one_dnn = "oneDNN" if _pywrap_util_port.IsMklEnabled() else "without oneDNN"
+        one_dnn = "oneDNN" if one_dnn_is_on() else "without oneDNN"
         return f"{_processor()}, {cores} core{'s' * (cores > 1)}, {one_dnn}"
     physical = tf.config.list_physical_devices(kind)[int(number)]
     details = tf.config.experimental.get_device_details(physical)

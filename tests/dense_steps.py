@@ -9,7 +9,7 @@ from keras import layers
 
 import checkmate_tf
 
-QUICK = {"budget": 0.9, "solver": "linearized_greedy", "rehearse": False}
+QUICK = {"budget": 0.9, "solver": "linearized_greedy", "trial_run": False}
 """By a rule, which takes the same time and finds the same on every machine."""
 SIZE, BATCH = 64, 256
 

@@ -191,7 +191,7 @@ def main() -> None:
     figures = [
         {
             "budget": plan.budget,
-            "repeats": len(plan.schedule) - len(plan.graph),
+            "recomputations": len(plan.schedule) - len(plan.graph),
             "notes": plan.notes,
             "warnings": [str(each.message) for each in caught],
             "resident": resident,

@@ -90,7 +90,7 @@ class Story:
     number: int
     budget: str | float
     solver: str
-    rehearse: bool
+    trial_run: bool
 
 
 @st.composite
@@ -124,7 +124,7 @@ def stories(draw):
         number=draw(st.integers(0, 1000)),
         budget=budget,
         solver=solver,
-        rehearse=draw(st.booleans()),
+        trial_run=draw(st.booleans()),
     )
 
 
@@ -198,7 +198,7 @@ def snapshot(model):
     return names, [tf.convert_to_tensor(each).numpy().tobytes() for each in held], str(drawn)
 
 
-REPEATS = []
+RECOMPUTATIONS = []
 
 
 def decorator(story, budget, solver):
@@ -210,7 +210,7 @@ def decorator(story, budget, solver):
                 batch_size=24,
                 time_limit=0.3,
                 solver=solver,
-                rehearse=story.rehearse,
+                trial_run=story.trial_run,
             )
 
     return decorate
@@ -232,7 +232,7 @@ def check(story):
         assert different == [], different
         assert our_drawn == drawn
     plan = model.train_step.plan
-    REPEATS.append(0 if plan is None else len(plan.schedule) - len(plan.graph))
+    RECOMPUTATIONS.append(0 if plan is None else len(plan.schedule) - len(plan.graph))
     gc.collect()
 
 
@@ -252,8 +252,10 @@ def main(argv=None):
         report_multiple_bugs=False,
     )(seed(arguments.seed)(given(stories())(check)))
     property_()
-    again = sum(map(bool, REPEATS))
-    print(f"{len(REPEATS)} networks: equal to the last bit; {again} with operations computed again")
+    again = sum(map(bool, RECOMPUTATIONS))
+    print(
+        f"{len(RECOMPUTATIONS)} networks: equal to the last bit; {again} with recomputed operations"
+    )
 
 
 if __name__ == "__main__":

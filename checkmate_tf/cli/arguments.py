@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what is refused before any work is done."""
+"""What commands share: exit statuses, arguments, and what is refused before any work is done."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import argparse
 from pathlib import Path
 
 from solvers.errors import CheckmateError
+
+# The exit statuses of `checkmate-tf`, which scripts rely on.
+SOLVED = 0
+BAD_INPUT = 2
+INFEASIBLE = 3
+NO_ANSWER = 4
 
 
 def whole_number(text: str) -> int:

@@ -9,8 +9,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import add_solver_arguments, check_folder, whole_number
-from checkmate_tf.cli.exit_status import NO_ANSWER, SOLVED
+from checkmate_tf.cli.arguments import (
+    NO_ANSWER,
+    SOLVED,
+    add_solver_arguments,
+    check_folder,
+    whole_number,
+)
 from checkmate_tf.interrupts import noted_interrupts
 from checkmate_tf.progress import comparison_progress
 from solvers import ComputationGraph, format_bytes

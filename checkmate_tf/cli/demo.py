@@ -138,7 +138,7 @@ def draw(outcome: Outcome, path: Path) -> None:
     draw_timelines(
         path,
         timelines={
-            "input order, nothing computed again": plan["input_order_timeline"],
+            "input order, nothing recomputed": plan["input_order_timeline"],
             "rematerialized": plan["timeline"],
         },
         measured={

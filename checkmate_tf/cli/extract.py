@@ -6,8 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import check_folder, whole_number
-from checkmate_tf.cli.exit_status import SOLVED
+from checkmate_tf.cli.arguments import SOLVED, check_folder, whole_number
 from checkmate_tf.cli.target import load_concrete
 from checkmate_tf.progress import measuring_progress
 

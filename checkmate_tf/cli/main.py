@@ -14,7 +14,7 @@ import types
 from collections.abc import Sequence
 from typing import NoReturn
 
-from checkmate_tf.cli.exit_status import BAD_INPUT, NO_ANSWER
+from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER
 from solvers.errors import CheckmateError
 
 # Each is a module of this folder with `add_arguments(parser)` and `run(arguments) -> int`.

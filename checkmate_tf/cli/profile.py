@@ -9,8 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import check_folder, whole_number
-from checkmate_tf.cli.exit_status import SOLVED
+from checkmate_tf.cli.arguments import SOLVED, check_folder, whole_number
 from checkmate_tf.cli.target import load_concrete
 from checkmate_tf.graph.operation_costs import OperationCost, costs_of_nodes, costs_of_operations
 from checkmate_tf.progress import measuring_progress

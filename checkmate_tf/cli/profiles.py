@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import check_folder
-from checkmate_tf.cli.exit_status import SOLVED
+from checkmate_tf.cli.arguments import SOLVED, check_folder
 from profiles.profile_files import read_profile, save_profile
 from profiles.store import cache_folder, forget, profile_files
 

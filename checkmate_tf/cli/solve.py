@@ -11,8 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import add_solver_arguments, check_folder
-from checkmate_tf.cli.exit_status import INFEASIBLE, NO_ANSWER, SOLVED
+from checkmate_tf.cli.arguments import (
+    INFEASIBLE,
+    NO_ANSWER,
+    SOLVED,
+    add_solver_arguments,
+    check_folder,
+)
 from checkmate_tf.progress import solver_progress
 from solvers import (
     ComputationGraph,

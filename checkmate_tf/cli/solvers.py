@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from checkmate_tf.cli.exit_status import SOLVED
+from checkmate_tf.cli.arguments import SOLVED
 from solvers.api import SOLVERS
 
 _LINE = "{:<19} {:<16} {:<13} {}"

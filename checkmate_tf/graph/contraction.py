@@ -1,4 +1,4 @@
-"""Which operations form one node: fused pairs, and chains that are never worth cutting.
+"""Which operations form one node: fused pairs, and runs that are never worth cutting.
 
 An operation joins its only reader where keeping its output could never beat keeping the
 reader's: the reader writes into the same buffer, or leaves nothing behind. What remains has a
@@ -8,10 +8,12 @@ few hundred nodes where the step has thousands of operations.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from checkmate_tf.trace.buffers import leanest_order, peak_of_run
-from checkmate_tf.trace.operations import FUSED_PAIRS, FUSED_SIBLINGS, is_stateful
+from checkmate_tf.trace.fusions import fuses_into, sibling_of
+from checkmate_tf.trace.operations import is_stateful
 from checkmate_tf.trace.program import Program, Tensor
 from solvers.graph.topological import inverse, topological_order
 
@@ -115,11 +117,11 @@ def _join_fused(groups: _Groups) -> None:
     program = groups.program
     for number, operation in enumerate(program.operations):
         for tensor in program.reads[number]:
-            pair = (program.operations[tensor.producer].type, operation.type)
             first, second = groups.of[tensor.producer], groups.of[number]
-            if pair in FUSED_PAIRS and groups.reader_groups(first) == {second}:
+            fused = fuses_into(program.operations[tensor.producer].type, operation.type)
+            if fused and groups.reader_groups(first) == {second}:
                 _merge_if_possible(groups, first, second)
-        sibling = FUSED_SIBLINGS.get(operation.type)
+        sibling = sibling_of(operation.type)
         for tensor in program.reads[number] if sibling else ():
             for other in groups.readers[tensor]:
                 if program.operations[other].type == sibling:
@@ -133,50 +135,78 @@ def _merge_if_possible(groups: _Groups, first: int, second: int) -> None:
 
 def _worth_joining(groups: _Groups, group: int) -> int | None:
     """The group that `group` should run as part of, or None."""
-    program = groups.program
+    reader = _only_reader(groups, group)
+    if reader is None:
+        return None
+    size = _total(groups.outputs(group))
+    left_behind = _total(groups.outputs(reader))
+    would_run_too_often = _stateful(groups, group) and not _stateful(groups, reader)
+    if left_behind > size or would_run_too_often:
+        return None
+    pair = _Pair(groups, group, reader, size)
+    if pair.reads_no_more() and groups.can_merge(group, reader) and pair.holds_no_more():
+        return reader
+    return None
+
+
+def _only_reader(groups: _Groups, group: int) -> int | None:
+    """The one group that reads what `group` makes, if there is one and nothing is returned."""
     readers = groups.reader_groups(group)
-    outputs = groups.outputs(group)
-    if len(readers) != 1 or any(t in program.outputs for t in outputs):
+    if len(readers) != 1 or any(t in groups.program.outputs for t in groups.outputs(group)):
         return None
-    (reader,) = readers
-    size = sum(tensor.bytes for tensor in outputs)
-    left_behind = sum(tensor.bytes for tensor in groups.outputs(reader))
-    if left_behind > size or (_stateful(groups, group) and not _stateful(groups, reader)):
-        return None
-    own = {t for t in groups.groups[group].reads if t.bytes * _NOTHING_BESIDE > size}
-    others = {
-        t
-        for t in groups.groups[reader].reads
-        if groups.of[t.producer] != group and t.bytes * _NOTHING_BESIDE > size
-    }
-    nested = own <= others or others <= own
-    latest = all(tensor.producer < groups.members(group)[-1] for tensor in others)
-    if not (nested or latest) or not groups.can_merge(group, reader):
-        return None
-    return reader if _no_higher(groups, group, reader, own, others, size) else None
+    return next(iter(readers))
 
 
-def _no_higher(
-    groups: _Groups, group: int, reader: int, own: set[Tensor], others: set[Tensor], size: int
-) -> bool:
-    """Whether the two hold no more memory as one than one after the other."""
+class _Pair:
+    """A group and its only reader, compared as two nodes and as one.
 
-    def peak(*parts: int) -> int:
-        members = sorted(m for part in parts for m in groups.members(part))
+    Attributes:
+        size: bytes that the group makes for the reader.
+        own: what the group reads, but for tensors that are nothing beside `size`.
+        others: the same of what the reader reads from elsewhere.
+    """
+
+    def __init__(self, groups: _Groups, group: int, reader: int, size: int) -> None:
+        self.groups = groups
+        self.group = group
+        self.reader = reader
+        self.size = size
+        self.own = {t for t in groups.groups[group].reads if self._counts(t)}
+        self.others = {
+            t
+            for t in groups.groups[reader].reads
+            if groups.of[t.producer] != group and self._counts(t)
+        }
+
+    def _counts(self, tensor: Tensor) -> bool:
+        return tensor.bytes * _NOTHING_BESIDE > self.size
+
+    def reads_no_more(self) -> bool:
+        """Whether both read the same, or what the reader needs is there before the group runs."""
+        nested = self.own <= self.others or self.others <= self.own
+        last = self.groups.members(self.group)[-1]
+        return nested or all(tensor.producer < last for tensor in self.others)
+
+    def holds_no_more(self) -> bool:
+        """Whether the two hold no more memory as one than one after the other."""
+        inputs = _total(self.own | self.others)
+        together = inputs + self._peak(self.group, self.reader)
+        first = inputs + self._peak(self.group)
+        second = _total(self.others) + self.size + self._peak(self.reader)
+        return together <= max(first, second) + self.size // _NOTHING_BESIDE
+
+    def _peak(self, *parts: int) -> int:
+        """Bytes held at most while the groups `parts` run as one, inputs not counted."""
+        program = self.groups.program
+        members = sorted(m for part in parts for m in self.groups.members(part))
         if len(members) > _MOST_JOINED:
-            return sum(t.bytes for m in members for t in groups.program.produced[m])
-        kept = groups.outputs(parts[-1])
-        return peak_of_run(
-            groups.program, leanest_order(groups.program, members, kept), kept, lambda number: 0
-        )
+            return sum(t.bytes for m in members for t in program.produced[m])
+        kept = self.groups.outputs(parts[-1])
+        return peak_of_run(program, leanest_order(program, members, kept), kept, lambda number: 0)
 
-    def total(tensors: set[Tensor]) -> int:
-        return sum(tensor.bytes for tensor in tensors)
 
-    together = total(own | others) + peak(group, reader)
-    first = total(own | others) + peak(group)
-    second = total(others) + size + peak(reader)
-    return together <= max(first, second) + size // _NOTHING_BESIDE
+def _total(tensors: Iterable[Tensor]) -> int:
+    return sum(tensor.bytes for tensor in tensors)
 
 
 def _stateful(groups: _Groups, group: int) -> bool:

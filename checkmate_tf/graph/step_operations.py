@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from checkmate_tf.trace.operations import FUSED_PAIRS, FUSED_SIBLINGS, SHARED_INPUT
+from checkmate_tf.trace.fusions import fuses_into, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.signatures import signature
 from profiles.fusion import fuse
-from profiles.operation import Operation, TensorSize
+from profiles.operation import Operation
 from profiles.roofline import floating_point_operations
 
 
@@ -66,46 +66,75 @@ def costs_of_step(program: Program, model: CostModel) -> list[float]:
 
 def _pairs(program: Program) -> Iterator[tuple[int, int]]:
     """Pairs of operations that a device fuses wherever they meet."""
+    yield from _producers_and_readers(program)
+    yield from _siblings(program)
+
+
+def _producers_and_readers(program: Program) -> Iterator[tuple[int, int]]:
     number = {operation.name: place for place, operation in enumerate(program.operations)}
+    only_reader = _only_readers(program)
+    for place, operation in enumerate(program.operations):
+        for tensor in operation.inputs:
+            producer = number.get(tensor.op.name, -1)
+            fused = fuses_into(tensor.op.type, operation.type)
+            if fused and only_reader.get(producer) == place:
+                yield producer, place
+
+
+def _only_readers(program: Program) -> dict[int, int]:
+    """The one reader of operations that have one, and whose outputs are not returned."""
     readers: dict[int, set[int]] = defaultdict(set)
     for reader, tensors in enumerate(program.reads):
         for tensor in tensors:
             readers[tensor.producer].add(reader)
     returned = {tensor.producer for tensor in program.outputs}
-    biases: dict[tuple[str, Any], int] = {}
-    for place, operation in enumerate(program.operations):
-        if operation.type in FUSED_SIBLINGS.values():
-            biases[operation.type, operation.inputs[0].ref()] = place
-        for tensor in operation.inputs:
-            producer = number.get(tensor.op.name, -1)
-            fused = (tensor.op.type, operation.type) in FUSED_PAIRS
-            if fused and readers[producer] == {place} and producer not in returned:
-                yield producer, place
-    for place, operation in enumerate(program.operations):
-        sibling = FUSED_SIBLINGS.get(operation.type)
-        if sibling and (sibling, operation.inputs[SHARED_INPUT].ref()) in biases:
-            yield place, biases[sibling, operation.inputs[SHARED_INPUT].ref()]
+    return {
+        producer: next(iter(found))
+        for producer, found in readers.items()
+        if len(found) == 1 and producer not in returned
+    }
+
+
+def _siblings(program: Program) -> Iterator[tuple[int, int]]:
+    """Gradients of filters, each with that of the bias from the same gradient."""
+    reading = {
+        place: (operation.type, shared.ref())
+        for place, operation in enumerate(program.operations)
+        if (shared := shared_gradient(operation)) is not None
+    }
+    place_of = {key: place for place, key in reading.items()}
+    for place, (kind, shared) in reading.items():
+        sibling = sibling_of(kind)
+        if sibling is not None and (sibling, shared) in place_of:
+            yield place, place_of[sibling, shared]
 
 
 def _step_operation(program: Program, members: list[int]) -> StepOperation:
     parts = [signature(program.sized[program.operations[m].name]) for m in members]
-    if len(parts) == 1:
-        return StepOperation((members[0],), members[0], parts[0])
-    operations = [program.operations[m] for m in members]
-    made = {tensor.ref() for operation in operations for tensor in operation.outputs}
-    sizes: dict[Any, TensorSize] = {}
-    for operation, part in zip(operations, parts, strict=True):
-        for tensor, size in zip(operation.inputs, part.inputs, strict=True):
-            if tensor.ref() not in made:
-                sizes.setdefault(tensor.ref(), size)
-    values = [*sizes, *(tensor.ref() for op in operations for tensor in op.outputs)]
-    numbers = {value: number for number, value in enumerate(values)}
-    read_inside = {tensor.ref() for operation in operations for tensor in operation.inputs}
-    fused = fuse(
-        parts,
-        wires=[[numbers[tensor.ref()] for tensor in op.inputs] for op in operations],
-        inputs=list(sizes.values()),
-        results=[numbers[value] for value in values[len(sizes) :] if value not in read_inside],
-    )
     work = dict(zip(members, map(floating_point_operations, parts), strict=True))
-    return StepOperation(tuple(members), max(members, key=work.__getitem__), fused)
+    return StepOperation(
+        members=tuple(members),
+        heaviest=max(members, key=work.__getitem__),
+        operation=_fused([program.operations[m] for m in members], parts),
+    )
+
+
+def _fused(operations: list[Any], parts: list[Operation]) -> Operation:
+    """The parts as one: what they alone read of each other stays inside."""
+    if len(parts) == 1:
+        return parts[0]
+    made = [tensor.ref() for operation in operations for tensor in operation.outputs]
+    read = {tensor.ref() for operation in operations for tensor in operation.inputs}
+    sizes = {
+        tensor.ref(): size
+        for operation, part in zip(operations, parts, strict=True)
+        for tensor, size in zip(operation.inputs, part.inputs, strict=True)
+        if tensor.ref() not in made
+    }
+    number = {value: place for place, value in enumerate([*sizes, *made])}
+    return fuse(
+        parts,
+        wires=[[number[tensor.ref()] for tensor in each.inputs] for each in operations],
+        inputs=list(sizes.values()),
+        results=[number[value] for value in made if value not in read],
+    )

@@ -41,7 +41,7 @@ class Execution:
 
 
 def operations_in_order(extraction: Extraction, schedule: Schedule) -> list[int]:
-    """Numbers of the operations that `schedule` runs, repeats included."""
+    """Numbers of the operations that `schedule` runs, recomputations included."""
     numbers = list(extraction.prologue)
     for node, attached in extraction.computations(schedule):
         numbers += [*extraction.nodes[node], *attached]

@@ -1,4 +1,4 @@
-"""What a device's allocator really held."""
+"""Measure what a device's allocator holds."""
 
 from __future__ import annotations
 

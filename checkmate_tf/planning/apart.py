@@ -1,4 +1,4 @@
-"""Work of one's own in the middle of a program, of which the program must not see anything."""
+"""Run operations and make variables unseen by the function or strategy that is under way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ops.variables import default_variable_creator_v2
+
+from profiles.tensorflow_internals import plain_variable
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def apart() -> Iterator[None]:
     """
 
     def create(next_creator: Any, **arguments: Any) -> Any:
-        return default_variable_creator_v2(None, **arguments)
+        return plain_variable(**arguments)
 
     with tf.init_scope(), tf.variable_creator_scope(create):
         yield

@@ -1,4 +1,4 @@
-"""The first steps of training, looked at: a plan that takes more than its budget is made again."""
+"""Monitor the first steps of training: a plan that takes more than its budget is made anew."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.memory.measure import held_bytes, run_measured
+from checkmate_tf.planning.settings import LEANER_ATTEMPTS, MONITORED_STEPS
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from solvers import BudgetError, format_bytes
 
-_WATCHED = 10
-"""Steps in a row that have to stay within the budget."""
-
-_ATTEMPTS = 2
-"""Plans that are made anew; what still takes more then has other reasons than the plan."""
-
 Step = Callable[..., Any]
 
 
-class WatchedStep:
-    """Runs a step, looks at the allocator a few times, and asks for a leaner plan if it has to.
+class MonitoredStep:
+    """Measures the first calls of a step; if one exceeds the budget, a leaner plan takes over.
 
-    A step that is called while a function is being traced, as `fit` does, can't be looked at.
+    A step that is called while a function is being traced, as `fit` does, is not monitored.
     """
 
     def __init__(self, step: Step, budget: int, leaner: Callable[[int], Step]) -> None:
@@ -34,19 +29,19 @@ class WatchedStep:
         self._step = step
         self._budget = budget
         self._leaner = leaner
-        self._left = _WATCHED
-        self._attempts = _ATTEMPTS
+        self._left = MONITORED_STEPS
+        self._attempts = LEANER_ATTEMPTS
         self._margin = 0
         self._held = held_bytes() or 0
-        self._looking = threading.Lock()
+        self._monitoring = threading.Lock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step."""
-        # One thread looks at a time; what another one holds meanwhile can't be told apart.
+        # One thread measures at a time: what another one holds meanwhile can't be told apart.
         if (
             not self._left
             or not tf.executing_eagerly()
-            or not self._looking.acquire(blocking=False)
+            or not self._monitoring.acquire(blocking=False)
         ):
             return self._step(*args, **kwargs)
         try:
@@ -57,11 +52,11 @@ class WatchedStep:
             if peak > self._budget:
                 self._plan_again(peak, held)
         finally:
-            self._looking.release()
+            self._monitoring.release()
         return result
 
     def _plan_again(self, peak: int, held: int) -> None:
-        # What the program holds beside the step is counted when a plan is made.
+        # What is held beside the step is counted when a plan is made.
         self._margin += max(0, peak - self._budget - max(0, held - self._held))
         self._held = held
         what = (
@@ -73,7 +68,7 @@ class WatchedStep:
             self._left = 0
             return
         self._attempts -= 1
-        self._left = _WATCHED
+        self._left = MONITORED_STEPS
         try:
             self._step = self._leaner(self._margin)
         except BudgetError as error:

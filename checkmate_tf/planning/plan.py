@@ -1,4 +1,4 @@
-"""A plan: what a rematerialized step was promised to need, and what that costs."""
+"""A plan: a schedule, the peak that is predicted for it, and what it costs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Plan:
         schedule: node numbers in execution order.
         budget: bytes that were asked for, everything on the device included.
         predicted_peak: the most bytes that the device's allocator is expected to hold in ten
-            steps, in all; a forecast, moved to where the rehearsal's steps lay if there was one.
+            steps, in all; a forecast, moved to where the trial run's steps lay if there was one.
         baseline_peak: the same for the step as it was traced, unchanged; a forecast.
         overhead: predicted extra time, or cost in the graph's unit, as a share of one pass; 0.05
             is 5 %.
         solution: the solver's answer, with its bound.
-        measured_peak: the most bytes that the rehearsal saw; None where there was none.
+        measured_peak: the most bytes that the trial run saw; None where there was none.
         notes: what else the user should know.
     """
 
@@ -54,14 +54,14 @@ class Plan:
         return f"at most {percent:.2f} % above the least for that{order}"
 
     def __str__(self) -> str:
-        repeats = len(self.schedule) - len(self.graph)
+        recomputations = len(self.schedule) - len(self.graph)
         rows = [
             ("budget", format_bytes(self.budget)),
             ("peak, unchanged step", f"{format_bytes(self.baseline_peak)} (predicted)"),
             ("peak, this plan", f"{format_bytes(self.predicted_peak)} (predicted)"),
             ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
-            ("computed again", f"{repeats} of {len(self.graph)} nodes"),
+            ("recomputed", f"{recomputations} of {len(self.graph)} nodes"),
             (f"extra {self._cost()}", f"{100 * self.overhead:.1f} % (predicted)"),
             ("solver", f"{self.solution.solver}, {self.solution.seconds:.1f} s{self._asked()}"),
             ("", self._distance()),

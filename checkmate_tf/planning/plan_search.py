@@ -1,54 +1,42 @@
-"""Plans, forecasts and rehearsals until a plan keeps the budget on the device.
+"""Plans, forecasts and trial runs until a plan keeps the budget on the device.
 
-A solver counts live bytes; the allocator holds more. Each plan is forecast first, which takes a
-second, and the solver's part of the budget is corrected by what came out. A plan whose forecast
-is within the budget is rehearsed, and what the device really held has the last word.
+A solver counts live bytes; the allocator holds more. So each plan is forecast, which takes a
+second, and the next one is solved for a corrected budget. A plan whose forecast is within the
+budget gets a trial run, which measures what the device really holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.trial_run import Rehearsal, RehearsalError
+from checkmate_tf.planning.settings import (
+    AIM,
+    EXHAUSTED,
+    FIRST_SHARE,
+    FOUND_AGAIN,
+    LEANER_BY,
+    LEANER_PLANS,
+    LEANER_TIME,
+    LEANEST_TIMES,
+    LEAST_TIME,
+    NEAR_ENOUGH,
+    PLAN_TIMES,
+    SCATTER,
+)
+from checkmate_tf.planning.trial_run import TrialRun, TrialRunError
 from checkmate_tf.progress import solver_progress
 from checkmate_tf.user_warnings import warn_user
-from solvers import BudgetError, Solution, Status, format_bytes, solve
+from solvers import BudgetError, Schedule, Solution, Status, format_bytes, solve
 from solvers.graph import input_order_peak
 from solvers.local_search.least_memory import find_least_memory
 from solvers.problem import Order
-
-_FIRST_SHARE = 0.88
-"""Of the activations' part of a budget; what the allocator wastes is not known yet."""
-
-_TIMES = (0.1, 0.25, 0.1, 0.1, 0.1)
-"""Shares of the time limit, one per plan. The first only shows how much the allocator wastes."""
-
-_LEANER_ONES, _LEANER_BY, _LEANER_TIME = 6, 0.03, 0.05
-"""Plans that are tried if none of those keeps the budget; by how much each is leaner than the one
-before it; and the share of the time limit for each. Of equally lean ones some fit the allocator
-better than others, so that more of them are worth a try."""
-
-_LEANEST_TIMES = (1.0, 0.25, 0.25)
-"""Shares of the time limit, one per plan of the least memory: of equally lean ones another may fit
-where the one before it ran out of memory."""
-
-_NEAR_ENOUGH = 0.97
-"""A forecast of so much of the activations' part of the budget leaves nothing worth a search."""
-
-_ENOUGH = 1.02
-"""Of what the leanest schedule is expected to hold: a budget of so much is found again, though
-searches differ and something more may be held by then."""
-
-_ELSEWHERE = 0.04
-"""Of the activations' part of a peak: as much as a step holds more where its variables lie
-elsewhere. Steps may settle into one pattern, which then hides how they scatter; transformers
-held up to 2.3 MB of 45 MB more in training than on the copies of a rehearsal."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +66,34 @@ class Situation:
 
 
 @dataclass(frozen=True)
+class FoundPlan:
+    """A plan, and the function that ran it for trial, if it may be used again."""
+
+    plan: Plan
+    function: Callable[..., Any] | None
+
+
+@dataclass(frozen=True)
 class _Candidate:
-    """A plan, what the allocator is expected to hold, and whether a rehearsal ran out of memory."""
+    """A plan that may be the answer.
+
+    Attributes:
+        forecast: of its peaks.
+        exhausted: its trial run ran out of memory.
+        preliminary: it uses so little of the budget that a faster plan is looked for.
+        function: what its trial run ran.
+    """
 
     plan: Plan
     forecast: Forecast
     exhausted: bool = False
+    preliminary: bool = False
+    function: Callable[..., Any] | None = None
+
+    @property
+    def found(self) -> FoundPlan:
+        """The answer, if this is the one."""
+        return FoundPlan(self.plan, self.function)
 
 
 class PlanSearch:
@@ -95,85 +105,44 @@ class PlanSearch:
         solver: str,
         order: Order,
         time_limit: float,
-        rehearsal: Rehearsal | None,
+        trial_run: Callable[[Schedule], TrialRun | None] | None,
         interrupts: Interrupts | None = None,
     ) -> None:
-        """Without `rehearsal`, plans are forecast only."""
+        """Without `trial_run`, plans are forecast only."""
         self._situation = situation
         self._graph = situation.extracted.graph
         self._solver = solver
         self._order = order
         self._time_limit = time_limit
-        self._rehearsal = rehearsal
+        self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
-        self._offset = 0  # bytes that the device was seen to hold more than was forecast
-        self._failed: Solution
+        self._offset = 0  # bytes that the latest trial run held more than was forecast
 
-    def run(self) -> Plan:
+    def run(self) -> FoundPlan:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
 
         Raises:
             BudgetError: no schedule was found within the budget.
         """
-        situation = self._situation
         unchanged = self._unchanged()
-        fits_unchanged = unchanged.forecast.highest_of_ten <= situation.limit
+        fits_unchanged = unchanged.forecast.highest_of_ten <= self._situation.limit
         if fits_unchanged:
-            unchanged = self._rehearsed(unchanged)
+            unchanged = self._tried(unchanged)
             if self._keeps(unchanged):
-                return unchanged.plan
-        allowed = situation.limit - situation.resident
-        activations = _FIRST_SHARE * allowed
-        leanest = activations
-        seen: list[_Candidate] = []
-        for number, share in enumerate(_TIMES):
-            candidate = self._candidate(activations, share * self._time_limit)
-            if candidate is None and number == 0:
-                candidate = self._candidate(allowed, share * self._time_limit)
-            if candidate is None:
-                break
-            seen.append(candidate)
-            used = self._expected(candidate) - situation.resident
-            if used <= allowed and (number > 0 or used >= _NEAR_ENOUGH * allowed):
-                seen[-1] = candidate = self._rehearsed(candidate)
-                if self._keeps(candidate):
-                    return candidate.plan
-                used = self._expected(candidate) - situation.resident
-                if candidate.exhausted:
-                    used = max(used, int(1.1 * allowed))
-            leanest = activations
-            activations *= 0.99 * allowed / max(1, used)
-        if seen:
-            for candidate in self._leaner_ones(leanest):
-                if self._keeps(candidate):
-                    candidate = self._rehearsed(candidate)
-                    if self._keeps(candidate):
-                        return candidate.plan
-                seen.append(candidate)
+                return unchanged.found
+        first = self._first_solution()
+        seen = []
+        for candidate in self._candidates(first):
+            if not candidate.preliminary and self._keeps(candidate):
+                return candidate.found
+            seen.append(replace(candidate, function=None))  # its graph need not stay
         if fits_unchanged:
-            seen.append(unchanged)
+            seen.append(replace(unchanged, function=None))
         if not seen:
-            raise self._too_small()
-        return self._best_effort(seen)
+            raise self._too_small(first)
+        return self._best_effort(seen).found
 
-    def _unchanged(self) -> _Candidate:
-        """The step in its own order, nothing computed again."""
-        solution = solve(self._graph, input_order_peak(self._graph), "checkpoint_all")
-        return self._planned(solution)
-
-    def _leaner_ones(self, activations: float) -> Iterator[_Candidate]:
-        """More plans, each leaner than the one before it, and the leanest at last."""
-        for number in range(1, _LEANER_ONES + 1):
-            activations *= 1 - _LEANER_BY
-            candidate = self._candidate(activations, _LEANER_TIME * self._time_limit, number)
-            if candidate is not None:
-                yield candidate
-        # Rules look for no leanest one.
-        leanest = self._candidate(None, _LEANEST_TIMES[-1] * self._time_limit, solver="auto")
-        if leanest is not None:
-            yield leanest
-
-    def leanest(self, solver: str | None = None) -> Plan:
+    def leanest(self, solver: str | None = None) -> FoundPlan:
         """The plan of the least memory; its budget is what the allocator needs for it.
 
         Args:
@@ -182,41 +151,129 @@ class PlanSearch:
         Raises:
             BudgetError: the device has too little memory for every such plan that was found.
         """
-        for seed, share in enumerate(_LEANEST_TIMES):
-            candidate = self._candidate(None, share * self._time_limit, seed, solver)
-            assert candidate is not None
+        for seed, share in enumerate(LEANEST_TIMES):
+            candidate = self._planned(self._solved(None, share, seed, solver))
             unchanged = self._unchanged()
             if self._expected(unchanged) < self._expected(candidate):
                 candidate = unchanged
-            candidate = self._rehearsed(candidate)
+            candidate = self._tried(candidate)
             if not candidate.exhausted:
-                return replace(candidate.plan, budget=self._expected(candidate))
+                plan = replace(candidate.plan, budget=self._expected(candidate))
+                return FoundPlan(plan, candidate.function)
         raise BudgetError(
-            f"each of {len(_LEANEST_TIMES)} plans of the least memory found exhausted the device's "
+            f"each of {len(LEANEST_TIMES)} plans of the least memory found exhausted the device's "
             "memory; take a smaller batch, or free what else is held there"
         )
+
+    # Which plans are tried.
+
+    def _unchanged(self) -> _Candidate:
+        """The step in its own order, nothing recomputed."""
+        return self._planned(solve(self._graph, input_order_peak(self._graph), "checkpoint_all"))
+
+    def _first_solution(self) -> Solution:
+        """With room for what the allocator wastes; if there is no such schedule, without."""
+        solution = self._solved(FIRST_SHARE * self._allowed, PLAN_TIMES[0])
+        if solution.schedule is None:
+            solution = self._solved(self._allowed, PLAN_TIMES[0])
+        return solution
+
+    def _candidates(self, first: Solution) -> Iterator[_Candidate]:
+        """Plans in turn, each solved for a budget that is corrected by what came out before."""
+        allowed = self._allowed
+        activations = leanest = FIRST_SHARE * allowed
+        for number, share in enumerate(PLAN_TIMES):
+            solution = self._solved(activations, share) if number else first
+            if solution.schedule is None:
+                break
+            candidate = self._planned(solution)
+            used = self._used(candidate)
+            if number == 0 and used < NEAR_ENOUGH * allowed:
+                candidate = replace(candidate, preliminary=True)
+            elif used <= allowed:
+                candidate = self._tried(candidate)
+                used = self._used(candidate)
+                if candidate.exhausted:
+                    used = max(used, int(EXHAUSTED * allowed))
+            yield candidate
+            leanest = activations
+            activations *= AIM * allowed / max(1, used)
+        if first.schedule is not None:
+            yield from self._leaner_ones(leanest)
+
+    def _leaner_ones(self, activations: float) -> Iterator[_Candidate]:
+        """More plans, each leaner than the one before it, and the leanest at last."""
+        for number in range(1, LEANER_PLANS + 1):
+            activations *= 1 - LEANER_BY
+            solution = self._solved(activations, LEANER_TIME, number)
+            if solution.schedule is not None:
+                yield self._tried_if_it_fits(solution)
+        # Rules look for no leanest one.
+        solution = self._solved(None, LEANEST_TIMES[-1], solver="auto")
+        if solution.schedule is not None:
+            yield self._tried_if_it_fits(solution)
+
+    def _tried_if_it_fits(self, solution: Solution) -> _Candidate:
+        candidate = self._planned(solution)
+        return self._tried(candidate) if self._keeps(candidate) else candidate
+
+    def _best_effort(self, seen: list[_Candidate]) -> _Candidate:
+        """The leanest plan, with a warning."""
+        budget = self._situation.budget
+        best = min(seen, key=lambda each: (each.exhausted, each.forecast.worst))
+        if best.plan.measured_peak is None and not best.exhausted:
+            best = self._tried(best)
+        if best.exhausted:
+            raise BudgetError(
+                f"every plan within {format_bytes(budget)} exhausted the device's memory"
+            )
+        if self._keeps(best):
+            return best
+        note = (
+            f"the leanest plan found may need {format_bytes(self._expected(best))}, more than the "
+            f"budget of {format_bytes(budget)}"
+        )
+        warn_user(note)
+        return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
+
+    # What a plan needs.
+
+    @property
+    def _allowed(self) -> int:
+        """The activations' part of the budget, in bytes."""
+        return self._situation.limit - self._situation.resident
+
+    def _used(self, candidate: _Candidate) -> int:
+        """Bytes of that part that a plan is expected to use."""
+        return self._expected(candidate) - self._situation.resident
 
     def _expected(self, candidate: _Candidate) -> int:
         """Bytes that the device will rarely hold more than."""
         seen = candidate.plan.measured_peak or candidate.forecast.typical + self._offset
-        elsewhere = int(_ELSEWHERE * (seen - self._situation.resident))
+        elsewhere = int(SCATTER * (seen - self._situation.resident))
         return max(candidate.forecast.worst + self._offset, seen + elsewhere)
 
     def _keeps(self, candidate: _Candidate) -> bool:
         return not candidate.exhausted and self._expected(candidate) <= self._situation.limit
 
-    def _candidate(
+    # How a plan is made.
+
+    def _solved(
         self,
         activations: float | None,
-        time_limit: float,
+        time_share: float,
         seed: int = 0,
         solver: str | None = None,
-    ) -> _Candidate | None:
-        """A plan whose activations take so many bytes by the memory model, if one is found.
+    ) -> Solution:
+        """A solver's answer, in that share of the time limit.
 
-        None stands for the least that is found.
+        Args:
+            activations: bytes for them by the memory model; None for the least that is found.
+            time_share: of the time limit.
+            seed: for solvers that draw random numbers.
+            solver: instead of the one that was asked for.
         """
-        graph = self._graph
+        graph, time_limit = self._graph, time_share * self._time_limit
         with solver_progress(graph, time_limit) as show:
             solution = solve(
                 graph,
@@ -228,12 +285,10 @@ class PlanSearch:
                 on_progress=show,
             )
         self._interrupts.pass_on()
-        if solution.schedule is None:
-            self._failed = solution
-            return None
-        return self._planned(solution)
+        return solution
 
     def _planned(self, solution: Solution) -> _Candidate:
+        """The plan of a solution that has a schedule, with a forecast."""
         graph, situation = self._graph, self._situation
         assert solution.schedule is not None
         assert solution.cost is not None
@@ -250,55 +305,38 @@ class PlanSearch:
         )
         return _Candidate(plan, expected)
 
-    def _rehearsed(self, candidate: _Candidate) -> _Candidate:
-        if self._rehearsal is None:
+    def _tried(self, candidate: _Candidate) -> _Candidate:
+        """The candidate after a trial run, where one is possible."""
+        if self._trial_run is None:
             return candidate
         try:
-            peaks = self._rehearsal.peaks(candidate.plan.schedule)
-        except RehearsalError as error:
-            self._rehearsal = None
-            note = f"not rehearsed, for {error}"
+            trial_run = self._trial_run(candidate.plan.schedule)
+        except TrialRunError as error:
+            self._trial_run = None
+            note = f"no trial run, for {error}"
             self._situation = replace(self._situation, notes=(*self._situation.notes, note))
             return replace(candidate, plan=replace(candidate.plan, notes=self._situation.notes))
-        if peaks is None:
+        if trial_run is None:
             return replace(candidate, exhausted=True)
-        seen_more = int(median(peaks)) - candidate.forecast.typical
+        seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
         self._offset = max(0, seen_more)
         plan = replace(
             candidate.plan,
             predicted_peak=candidate.forecast.highest_of_ten + seen_more,
-            measured_peak=max(peaks),
+            measured_peak=max(trial_run.peaks),
         )
-        return replace(candidate, plan=plan)
+        return replace(candidate, plan=plan, function=trial_run.function)
 
-    def _best_effort(self, seen: list[_Candidate]) -> Plan:
-        """The leanest plan, with a warning."""
-        budget = self._situation.budget
-        best = min(seen, key=lambda each: (each.exhausted, each.forecast.worst))
-        if best.plan.measured_peak is None and not best.exhausted:
-            best = self._rehearsed(best)
-        if best.exhausted:
-            raise BudgetError(
-                f"every plan within {format_bytes(budget)} exhausted the device's memory"
-            )
-        if self._keeps(best):
-            return best.plan
-        note = (
-            f"the leanest plan found may need {format_bytes(self._expected(best))}, more than the "
-            f"budget of {format_bytes(budget)}"
-        )
-        warn_user(note)
-        return replace(best.plan, notes=(*best.plan.notes, note))
+    # Why there is none.
 
-    def _too_small(self) -> BudgetError:
+    def _too_small(self, failed: Solution) -> BudgetError:
+        """An error about a budget for which the solver `failed`; it names one that will do."""
         situation, graph = self._situation, self._graph
         beside = situation.resident - graph.fixed_bytes
-        known = find_least_memory(graph, self._order, self._time_limit / 4)
+        known = find_least_memory(graph, self._order, LEAST_TIME * self._time_limit)
         self._interrupts.pass_on()
         leanest = forecast(situation.extracted, known.schedule, situation.resident)
-        least = int(_ENOUGH * max(known.peak + beside, leanest.worst))
-        # What the margin alone makes impossible is not impossible within the budget.
-        proved = self._failed.status is Status.INFEASIBLE and not situation.margin
+        least = int(FOUND_AGAIN * max(known.peak + beside, leanest.worst))
         if known.peak + beside <= situation.limit:
             return BudgetError(
                 f"{self._solver!r} found no schedule within {format_bytes(situation.limit)}, "
@@ -306,6 +344,8 @@ class PlanSearch:
                 "time_limit, or take another solver",
                 least=least,
             )
+        # What the margin alone makes impossible is not impossible within the budget.
+        proved = failed.status is Status.INFEASIBLE and not situation.margin
         how = "no schedule exists" if proved else "no schedule was found"
         return BudgetError(
             f"budget {format_bytes(situation.budget)} is too small: {how} within it, "

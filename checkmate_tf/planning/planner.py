@@ -1,4 +1,4 @@
-"""From a traced step and a budget to a plan that has been seen to keep it."""
+"""From a traced step and a budget to a plan whose measured peak is within the budget."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +20,8 @@ from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.trial_run import Rehearsal, can_rehearse
+from checkmate_tf.planning.settings import KERNEL_ROOM
+from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program, resolve
@@ -27,9 +29,6 @@ from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import Budget, BudgetError, CheckmateError, ComputationGraph, Schedule
-
-_ROOM = 64 << 20
-"""Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""
 
 _MEASURED: dict[str, MeasuredWorkspaces] = {}
 """By device: workspaces that this process has measured."""
@@ -40,7 +39,7 @@ _COLLECTIVES = ("Collective", "Nccl")
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A plan, the extraction that it belongs to, and the function that was rehearsed, if any.
+    """A plan, the extraction that it belongs to, and the function that ran for trial, if any.
 
     Attributes:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
@@ -80,7 +79,7 @@ class Planner:
         self._lock = threading.RLock()
 
     def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
-        """Plan the step `concrete`; None if nothing in it can be computed again.
+        """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the traced step.
@@ -135,7 +134,7 @@ def _extracted(
     _refuse_several_devices(program)
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
-    reserve(program.fixed_bytes + live + _ROOM)
+    reserve(program.fixed_bytes + live + KERNEL_ROOM)
     costs = step_costs(request.costs, program)
     # After the costs: measuring those tells workspaces as well.
     device = default_device()
@@ -159,25 +158,26 @@ def _planned(
     situation: Situation, request: Request, interrupts: Interrupts, is_smaller: bool
 ) -> PlannedStep:
     extracted = situation.extracted
-    rehearsal = None
-    if request.rehearse and can_rehearse(extracted):
-        rehearsal = Rehearsal(extracted)
+    with_trial_run = request.trial_run and can_run_for_trial(extracted)
     search = PlanSearch(
-        situation, request.solver, request.order, request.time_limit, rehearsal, interrupts
+        situation,
+        request.solver,
+        request.order,
+        request.time_limit,
+        partial(run_for_trial, extracted) if with_trial_run else None,
+        interrupts,
     )
-    beyond_budget = False
     try:
-        plan = search.leanest() if request.budget.least else search.run()
+        found = search.leanest() if request.budget.least else search.run()
     except BudgetError as error:
         if not is_smaller:
             raise
-        beyond_budget = True
         note = f"{error}; a larger signature was planned before, so the leanest plan found runs"
         warn_user(note)
-        plan = search.leanest(solver="auto")
-        plan = replace(plan, budget=situation.budget, notes=(*plan.notes, note))
-    function = rehearsal.function(plan.schedule) if rehearsal is not None else None
-    return PlannedStep(plan, extracted, function, beyond_budget)
+        found = search.leanest(solver="auto")
+        plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
+        return PlannedStep(plan, extracted, found.function, beyond_budget=True)
+    return PlannedStep(found.plan, extracted, found.function)
 
 
 def _structure(graph: ComputationGraph) -> ComputationGraph:
@@ -233,7 +233,7 @@ def _notes(extracted: Extraction) -> tuple[str, ...]:
 
 
 def _anything_to_gain(graph: ComputationGraph) -> bool:
-    """Whether a value that could be computed again is held while other nodes run."""
+    """Whether a value that could be recomputed is held while other nodes run."""
     return any(
         node.recomputable and node.memory and graph.users[i] and graph.users[i][-1] > i + 1
         for i, node in enumerate(graph.nodes)

@@ -1,4 +1,4 @@
-"""What the user asks `rematerialize` for, understood when it is asked."""
+"""The arguments of `rematerialize`, checked when it is called."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Request:
     costs: str | Profile
     time_limit: float
     order: Order
-    rehearse: bool
+    trial_run: bool
 
 
 def parse_request(
@@ -33,7 +33,7 @@ def parse_request(
     costs: Any,
     time_limit: Any,
     order: Any,
-    rehearse: Any,
+    trial_run: Any,
 ) -> Request:
     """Understand the arguments of `rematerialize`.
 
@@ -60,8 +60,8 @@ def parse_request(
         raise CheckmateError(f"time_limit is {time_limit!r}; give a positive number of seconds")
     if order not in get_args(Order):
         raise CheckmateError(f"order is {order!r}; give 'free' or 'fixed'")
-    if not isinstance(rehearse, bool):
-        raise CheckmateError(f"rehearse is {rehearse!r}; give True or False")
+    if not isinstance(trial_run, bool):
+        raise CheckmateError(f"trial_run is {trial_run!r}; give True or False")
     check_cost_model(costs)
     return Request(
         budget=parsed,
@@ -70,5 +70,5 @@ def parse_request(
         costs=costs,
         time_limit=float(time_limit),
         order=order,
-        rehearse=rehearse,
+        trial_run=trial_run,
     )

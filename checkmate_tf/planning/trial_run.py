@@ -1,8 +1,8 @@
 """Run a step a few times for trial, on copies of the variables that it writes.
 
-A plan rests on a model of memory; the allocator has the last word. A rehearsal asks it before
-any training is done: on made-up inputs, and with nothing of the user's within reach, so that
-there is nothing to put back, whenever and however it ends.
+A plan rests on a model of memory. A trial run measures what the allocator really holds, before
+any training is done. It uses made-up inputs and touches nothing of the user's, so that there is
+nothing to put back, whenever and however it ends.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import cancellation
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import held_bytes, measure_peak
+from checkmate_tf.planning.settings import COPIES_MATTER, TRIAL_SECONDS, TRIAL_STEPS
 from checkmate_tf.planning.variable_copies import (
     can_copy,
     copied_bytes,
@@ -29,22 +30,13 @@ from checkmate_tf.rewriting.rewrite import as_function
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
 from profiles.devices import default_device
+from profiles.tensorflow_internals import cancellable
 from solvers import Schedule
-
-_RUNS = 8
-"""It takes a few steps until the free pieces of memory lie in the disorder that then stays."""
-
-_TELLING = 0.01
-"""Of what the device held when memory ran out: copies that take less did not make the difference,
-for steps differ from each other by more."""
-
-_PATIENCE = 60.0
-"""Seconds for a run: a loop that waits for its inputs may wait for ever for made-up ones."""
 
 _NO_ROOM = "the device has no room for copies of the variables beside the step"
 
 
-def can_rehearse(extracted: Extraction) -> bool:
+def can_run_for_trial(extracted: Extraction) -> bool:
     """Whether the step can run without a trace outside copies, and its peak can be seen."""
     concrete = extracted.program.concrete
     return (
@@ -60,76 +52,67 @@ def has_generators(extracted: Extraction) -> bool:
     return draws_from_kernels(extracted.program.concrete)
 
 
-class RehearsalError(Exception):
-    """The step can't be rehearsed here; the message says why."""
+class TrialRunError(Exception):
+    """No trial run is possible here; the message says why."""
 
 
-class Rehearsal:
-    """Runs plans of one step for trial."""
+@dataclass(frozen=True)
+class TrialRun:
+    """What a trial run of a plan showed.
 
-    def __init__(self, extracted: Extraction) -> None:
-        self._extracted = extracted
-        self._latest: tuple[Schedule, Callable[..., Any]] | None = None
+    Attributes:
+        peaks: bytes that the device held at most in each step, the copies not counted.
+        function: what ran, on flat arguments. None where its kernels have drawn random numbers,
+            which training would miss.
+    """
 
-    def function(self, schedule: Schedule) -> Callable[..., Any] | None:
-        """What ran in the latest rehearsal, on flat arguments, if it was of `schedule`.
+    peaks: tuple[int, ...]
+    function: Callable[..., Any] | None
 
-        None also where its kernels have drawn random numbers, which training would miss.
-        """
-        if has_generators(self._extracted):
+
+def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
+    """Run a few steps by `schedule`; None if they were too large for the device.
+
+    Raises:
+        TrialRunError: the step refused its made-up inputs, or took very long on them, or the
+            device has no room for the copies beside the step.
+    """
+    function = as_function(extracted, schedule)
+    try:
+        copies = copy_written(extracted.program.concrete)
+    except tf.errors.ResourceExhaustedError as error:
+        raise TrialRunError(_NO_ROOM) from error
+    copied = copied_bytes(copies)
+    try:
+        arguments = _made_up_arguments(extracted)
+        run = partial(run_on_copies, function, arguments, copies)
+        peaks = []
+        for _ in range(TRIAL_STEPS):
+            with _at_most(TRIAL_SECONDS):
+                peaks.append(measure_peak(run, device=default_device()) - copied)
+    except tf.errors.ResourceExhaustedError as error:
+        if copied < COPIES_MATTER * (held_bytes() or 0):
             return None
-        if self._latest is None or self._latest[0] != schedule:
-            return None
-        return self._latest[1]
-
-    def peaks(self, schedule: Schedule) -> list[int] | None:
-        """Bytes that the device held at most in each of a few steps; None if they were too many.
-
-        The copies do not count.
-
-        Raises:
-            RehearsalError: the step refused its made-up inputs, or took very long on them, or
-                the device has no room for the copies beside the step.
-        """
-        self._latest = None  # an earlier plan's graph need not stay
-        function = as_function(self._extracted, schedule)
-        try:
-            copies = copy_written(self._extracted.program.concrete)
-        except tf.errors.ResourceExhaustedError as error:
-            raise RehearsalError(_NO_ROOM) from error
-        copied = copied_bytes(copies)
-        try:
-            arguments = _made_up_arguments(self._extracted)
-            run = partial(run_on_copies, function, arguments, copies)
-            peaks = []
-            for _ in range(_RUNS):
-                with _at_most(_PATIENCE):
-                    peaks.append(measure_peak(run, device=default_device()) - copied)
-        except tf.errors.ResourceExhaustedError as error:
-            if copied < _TELLING * (held_bytes() or 0):
-                return None
-            raise RehearsalError(_NO_ROOM) from error
-        except tf.errors.CancelledError as error:
-            raise RehearsalError(f"a run on made-up inputs took over {_PATIENCE:g} s") from error
-        except tf.errors.OpError as error:
-            reason = error.message.splitlines()[0]
-            raise RehearsalError(f"the step refuses made-up inputs: {reason}") from error
-        self._latest = schedule, function
-        return peaks
+        raise TrialRunError(_NO_ROOM) from error
+    except tf.errors.CancelledError as error:
+        raise TrialRunError(f"a run on made-up inputs took over {TRIAL_SECONDS:g} s") from error
+    except tf.errors.OpError as error:
+        reason = error.message.splitlines()[0]
+        raise TrialRunError(f"the step refuses made-up inputs: {reason}") from error
+    return TrialRun(tuple(peaks), None if has_generators(extracted) else function)
 
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
     """Cancel the functions that still run after so many seconds."""
-    manager = cancellation.CancellationManager()
-    timer = threading.Timer(seconds, manager.start_cancel)
-    timer.daemon = True
-    timer.start()
-    try:
-        with cancellation.CancellationManagerContext(manager):
+    with cancellable() as cancel:
+        timer = threading.Timer(seconds, cancel)
+        timer.daemon = True
+        timer.start()
+        try:
             yield
-    finally:
-        timer.cancel()
+        finally:
+            timer.cancel()
 
 
 def _made_up_arguments(extracted: Extraction) -> list[Any]:

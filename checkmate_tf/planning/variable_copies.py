@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.trace.inputs import argument_placeholders, captures
 from checkmate_tf.trace.side_effects import written_captures
 from checkmate_tf.trace.sizes import tensor_bytes
+from profiles.tensorflow_internals import call_with_captures, variable_content
 
 
 def can_copy(concrete: Any) -> bool:
@@ -20,8 +20,8 @@ def can_copy(concrete: Any) -> bool:
         return False  # of a graph that is being built; or a variant, in which handles may hide
     if any(each.dtype in (tf.resource, tf.variant) for each in argument_placeholders(concrete)):
         return False
-    variables = [pair for pair in captured if _content(pair[0]) is not None]
-    if any(_content(placeholder) is None for placeholder, _ in written_captures(concrete)):
+    variables = [pair for pair in captured if variable_content(pair[0]) is not None]
+    if any(variable_content(placeholder) is None for placeholder, _ in written_captures(concrete)):
         return False
     return all(tf.raw_ops.VarIsInitializedOp(resource=handle) for _, handle in variables)
 
@@ -35,7 +35,7 @@ def copy_written(concrete: Any) -> dict[str, tf.Variable]:
     copies: dict[str, tf.Variable] = {}
     for placeholder, handle in written_captures(concrete):
         if resource_name(handle) not in copies:
-            copies[resource_name(handle)] = _copy(handle, _content(placeholder))
+            copies[resource_name(handle)] = _copy(handle, variable_content(placeholder))
     return copies
 
 
@@ -54,9 +54,8 @@ def run_on_copies(
     """Call `concrete`, a function of flat arguments, with `copies` in place of its variables.
 
     It is the function itself that runs, with the kernels that it has: TensorFlow gives a
-    function its captured tensors at every call, as further arguments. `_call_flat` is where it
-    does so; it is the same in TensorFlow 2.16 to 2.21. Nothing public takes other ones without
-    changing the function, which an interrupt could then leave changed.
+    function its captured tensors at every call, as further arguments. Nothing public takes other
+    ones without changing the function, which an interrupt could then leave changed.
 
     Example:
         >>> import tensorflow as tf
@@ -74,21 +73,12 @@ def run_on_copies(
         else each
         for each in concrete.captured_inputs
     ]
-    outputs: list[Any] = concrete._call_flat(list(arguments), captured)
-    return outputs
+    return call_with_captures(concrete, arguments, captured)
 
 
 def resource_name(handle: Any) -> str:
     """What tells a resource from all others; two handles of one resource have one name."""
     return repr(handle)
-
-
-def _content(placeholder: Any) -> Any | None:
-    """Type and static shape of the variable behind a handle; None if it is not a plain one."""
-    data = handle_data_util.get_resource_handle_data(placeholder)
-    if data is None or not data.is_set or len(data.shape_and_type) != 1:
-        return None
-    return data.shape_and_type[0]
 
 
 def _copy(handle: Any, content: Any) -> tf.Variable:

@@ -1,4 +1,4 @@
-"""A call back from a graph that meets a batch larger than it was planned for."""
+"""A callback from a running graph whose batch is larger than planned."""
 
 from __future__ import annotations
 

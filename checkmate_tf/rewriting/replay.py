@@ -1,9 +1,9 @@
-"""Emit a schedule: create every computation again, in order, on the newest values.
+"""Emit a schedule: create every computation anew, in order, on the newest values.
 
 The executor runs an operation as soon as it is ready, so order is what saves memory: each
-window of operations waits for the one before it. A window is one operation of any size and those
-after it that together need too little to matter, so that small ones may run side by side. The
-pairs that oneDNN fuses whatever control edges say share a window; sources and views get no edge.
+barrier group waits for the one before it. A barrier group is one operation of any size, and those
+after it that together need too little to matter, so that small ones may run side by side. What
+oneDNN fuses whatever control edges say stays in one barrier group. Sources and views get no edge.
 """
 
 from __future__ import annotations
@@ -17,20 +17,14 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.emission import Emitter
-from checkmate_tf.trace.operations import (
-    FUSED_PAIRS,
-    FUSED_SIBLINGS,
-    PASS_THROUGH,
-    SHARED_INPUT,
-    SOURCES,
-    VIEWS,
-)
+from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
+from checkmate_tf.trace.operations import PASS_THROUGH, SOURCES, VIEWS
 from checkmate_tf.trace.program import Tensor
 from solvers import Schedule, simulate
 
 _NO_ALIASES: Mapping[int, Any] = {}
 
-WINDOW_SHARE = 0.01
+GROUP_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
 
 
@@ -47,14 +41,14 @@ def replay(extraction: Extraction, schedule: Schedule, arguments: Sequence[Any])
     """
     graph = extraction.graph
     peak = simulate(graph, schedule).peak - graph.fixed_bytes
-    return _Replay(extraction, arguments, WINDOW_SHARE * peak).run(schedule)
+    return _Replay(extraction, arguments, GROUP_SHARE * peak).run(schedule)
 
 
 class _Replay:
     """What has been emitted so far, and what the next operation waits for."""
 
     def __init__(
-        self, extraction: Extraction, arguments: Sequence[Any], window_bytes: float
+        self, extraction: Extraction, arguments: Sequence[Any], group_bytes: float
     ) -> None:
         program = extraction.program
         self.extraction = extraction
@@ -67,30 +61,30 @@ class _Replay:
             self.emitter.provide(placeholder, value)
         self.newest: dict[tuple[int, int], Any] = {}
         self.views: dict[tuple[str, int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
-        self.window_bytes = window_bytes
-        self.waits_for: list[Any] = []  # the window before
-        self.window: list[Any] = []  # emitted after it so far
-        self.small_bytes = 0  # made and worked with in the window by all but its first operation
+        self.group_bytes = group_bytes
+        self.waits_for: list[Any] = []  # the barrier group before
+        self.group: list[Any] = []  # emitted after it so far
+        self.small_bytes = 0  # needed in the group by all but its first operation
         self.tiny = {(tensor.producer, tensor.index) for tensor in extraction.tiny}
 
     def run(self, schedule: Schedule) -> list[Any]:
         for number in self.extraction.prologue:
             self._emit(number, [])
         for node, attached in self.extraction.computations(schedule):
-            for segment in segments(self.program.operations, self.extraction.nodes[node]):
-                self._emit_segment(segment)
+            for part in parts_of_node(self.program.operations, self.extraction.nodes[node]):
+                self._emit_part(part)
             self._emit_attached(node, attached)
         return [self._instance(each) for each in self.program.concrete.outputs]
 
-    def _emit_segment(self, segment: Sequence[int]) -> None:
-        inside = set(segment)
-        for member in segment:
+    def _emit_part(self, part: Sequence[int]) -> None:
+        inside = set(part)
+        for member in part:
             self.small_bytes += sum(t.bytes for t in self.program.produced[member])
             self.small_bytes += self.extraction.workspaces[member]
-        if self.small_bytes > self.window_bytes or not self.window:
-            self._close_window()
-        alias = self._aliases(segment)
-        self.window += [
+        if self.small_bytes > self.group_bytes or not self.group:
+            self._close_group()
+        alias = self._aliases(part)
+        self.group += [
             self._emit(
                 number,
                 []
@@ -98,30 +92,30 @@ class _Replay:
                 else self.waits_for,
                 alias,
             )
-            for number in segment
+            for number in part
         ]
 
-    def _aliases(self, segment: Sequence[int]) -> dict[int, Any]:
-        """Other names for the tensors by which oneDNN finds siblings, where they run again.
+    def _aliases(self, part: Sequence[int]) -> dict[int, Any]:
+        """Other names for the tensors by which oneDNN finds siblings, where they are recomputed.
 
         By the same name it would fuse parts of two computations, which wait for each other.
         """
         alias: dict[int, Any] = {}
-        for number in segment:
+        for number in part:
             operation = self.program.operations[number]
-            if operation.type in FUSED_SIBLINGS and (number, 0) in self.newest:
-                shared = self._instance(operation.inputs[SHARED_INPUT])
+            if sibling_of(operation.type) and (number, 0) in self.newest:
+                shared = self._instance(shared_gradient(operation))
                 if id(shared) not in alias:
                     alias[id(shared)] = self.emitter.alias(shared)
         return alias
 
-    def _close_window(self) -> None:
+    def _close_group(self) -> None:
         """Let all that follows wait for all that is there."""
-        if len(self.window) > 1:
-            with self.emitter.target.control_dependencies(self.window):
-                self.window = [tf.no_op()]
-        self.waits_for = self.window or self.waits_for
-        self.window = []
+        if len(self.group) > 1:
+            with self.emitter.target.control_dependencies(self.group):
+                self.group = [tf.no_op()]
+        self.waits_for = self.group or self.waits_for
+        self.group = []
         self.small_bytes = 0
 
     def _emit_attached(self, node: int, attached: Sequence[int]) -> None:
@@ -129,12 +123,12 @@ class _Replay:
         if not self.extraction.graph.nodes[node].recomputable:
             # The rest of a variable's update; what follows may count on its buffers.
             for number in attached:
-                self._emit_segment([number])
+                self._emit_part([number])
             return
         for number in attached:
             made = self._emit(number, [])
             if any(self._is_large(tensor) for tensor in self.program.reads[number]):
-                self.window.append(made)
+                self.group.append(made)
 
     def _is_large(self, tensor: Tensor) -> bool:
         return (tensor.producer, tensor.index) not in self.tiny
@@ -213,17 +207,12 @@ class _Replay:
         return equal.outputs[tensor.value_index]
 
 
-def segments(operations: Sequence[Any], members: Sequence[int]) -> list[list[int]]:
+def parts_of_node(operations: Sequence[Any], members: Sequence[int]) -> list[list[int]]:
     """Split the operations of a node where one must wait for the other; fused pairs stay whole."""
     cut_before = set(range(1, len(members)))
     for first, one in enumerate(members):
         for second in range(first + 1, len(members)):
-            kinds = operations[one].type, operations[members[second]].type
-            pair = kinds in FUSED_PAIRS
-            siblings = FUSED_SIBLINGS.get(kinds[0]) == kinds[1] or (
-                FUSED_SIBLINGS.get(kinds[1]) == kinds[0]
-            )
-            if pair or siblings:
+            if may_fuse(operations[one].type, operations[members[second]].type):
                 cut_before -= set(range(first + 1, second + 1))
     bounds = [0, *sorted(cut_before), len(members)]
     return [list(members[start:end]) for start, end in pairwise(bounds)]

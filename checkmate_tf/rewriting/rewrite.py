@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.function.polymorphism import function_type as function_types
-from tensorflow.python.eager import record
-from tensorflow.python.eager.polymorphic_function import function_type_utils
 
 from checkmate_tf.graph.extraction import Extraction, extract_step
 from checkmate_tf.rewriting.replay import replay
 from checkmate_tf.trace.inputs import argument_placeholders
+from profiles.tensorflow_internals import a_tape_may_record, bound_arguments
 from solvers import Schedule, simulate
 
 
@@ -61,7 +59,7 @@ def rewrite_extracted(
     def call(*args: Any, **kwargs: Any) -> Any:
         flat = _flat_arguments(concrete, args, kwargs)
         # A tape sees calls of functions, but not the operations that a replay creates.
-        becomes_part = tf.inside_function() and not record.could_possibly_record()
+        becomes_part = tf.inside_function() and not a_tape_may_record()
         outputs = replay(extracted, schedule, flat) if becomes_part else alone()(*flat)
         return pack_outputs(concrete, outputs)
 
@@ -70,14 +68,13 @@ def rewrite_extracted(
 
 def _flat_arguments(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The tensors among the arguments of `concrete`, which may also be given by themselves."""
-    kind: function_types.FunctionType = concrete.function_type
     try:
-        bound = function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
+        bound = bound_arguments(concrete.function_type, args, kwargs)
     except TypeError:
         if kwargs or len(args) != len(argument_placeholders(concrete)):
             raise
         return [tf.convert_to_tensor(each) for each in args]
-    flat: list[Any] = kind.unpack_inputs(bound)
+    flat: list[Any] = concrete.function_type.unpack_inputs(bound)
     return flat
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
+from profiles.tensorflow_internals import body_of_function, function_in_graph
 
 LOOPS = frozenset(["While", "StatelessWhile"])
 
@@ -52,11 +52,10 @@ def bodies(operation: Any) -> tuple[Body, ...]:
 
 
 def _body(operation: Any, name: str) -> Body:
-    function = operation.graph._get_function(name)
+    function = function_in_graph(operation.graph, name)
     graph = getattr(function, "graph", None)
     if graph is None or not all(each.shape.is_fully_defined() for each in graph.inputs):
-        definition = getattr(function, "cached_definition", None) or function.definition
         shapes = [each.shape for each in operands(operation)]
         with operation.graph.as_default():  # where the functions are that the body itself runs
-            graph = function_def_to_graph(definition, input_shapes=shapes)
+            graph = body_of_function(function, shapes)
     return Body(name, graph, tuple(graph.inputs), tuple(graph.outputs))

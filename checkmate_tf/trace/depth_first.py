@@ -1,4 +1,4 @@
-"""Depth first without recursion: chains of views are longer than Python's stack."""
+"""Depth first without recursion: views of views may be deeper than Python's stack."""
 
 from __future__ import annotations
 

@@ -11,12 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.trace.depth_first import tensor_key
 from checkmate_tf.trace.sums import groups
-from checkmate_tf.trace.tracebacks import copy_traceback
+from profiles.tensorflow_internals import add_functions, copy_variable_content, set_traceback
 
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
 
@@ -33,13 +31,8 @@ class Emitter:
         self.source = source
         self.target = target
         self._shared: dict[tuple[str, int], Any] = {}
-        self._import_functions()
-
-    def _import_functions(self) -> None:
         # The bodies of While, If and calls are named by attributes and looked up in the graph.
-        for function in self.source._functions.values():
-            if not self.target._is_function(function.name):
-                self.target._add_function_recursive(function)
+        add_functions(source, target)
 
     def provide(self, tensor: Any, value: Any) -> None:
         """Let `value` stand for `tensor` of the source graph from now on."""
@@ -72,7 +65,7 @@ class Emitter:
 
     def _add_up(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any]) -> Any:
         attributes = _attributes(operation)
-        attributes["N"] = attr_value_pb2.AttrValue(i=2)
+        attributes["N"] = tf.compat.v1.AttrValue(i=2)
         made = self._create(operation, inputs[:2], control_inputs, attributes)
         for each in inputs[2:]:
             made = self._create(operation, [made.outputs[0], each], (), attributes)
@@ -105,7 +98,7 @@ class Emitter:
                 name=operation.name.rsplit("/", 1)[-1] if "/" in operation.name else operation.name,
                 attrs=attributes,
             )
-        copy_traceback(operation, copy)
+        _copy_traceback(operation, copy)
         return copy
 
     def create_shared(self, operation: Any, inputs: list[Any]) -> None:
@@ -125,13 +118,22 @@ class Emitter:
             handle = tf.raw_ops.Placeholder(
                 dtype=operation.outputs[0].dtype, shape=operation.outputs[0].shape
             )
-            handle_data_util.copy_handle_data(operation.outputs[0], handle)
+            copy_variable_content(operation.outputs[0], handle)
             self.provide(operation.outputs[0], handle)
             return None
         copy = self.create(operation, [self.provided(each) for each in operation.inputs])
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             self.provide(original, made)
         return copy
+
+
+def _copy_traceback(original: Any, copy: Any) -> None:
+    """Let the errors of `copy` name the lines of the user's code that made `original`.
+
+    TensorFlow records the lines that create an operation; those of a copy are this package's.
+    """
+    if original.traceback is not None:
+        set_traceback(copy, original.traceback[:])
 
 
 def _attributes(operation: Any) -> dict[str, Any]:

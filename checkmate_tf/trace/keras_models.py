@@ -1,7 +1,7 @@
-"""What a step has to do with Keras models: which one it trains, and what they keep of it.
+"""Keras models: which ones a step refers to, and the functions that they keep of their steps.
 
-`fit` keeps the function that it made of `train_step` until the model is compiled again, so a
-step that is exchanged in between would never run.
+`fit` keeps the function that it made of `train_step` until the model is compiled anew. A step
+that is exchanged in between would never run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+
+from profiles.tensorflow_internals import compile_mark
 
 _KINDS = ("train", "test", "predict")
 
@@ -71,8 +73,7 @@ def training_state(model: Any) -> tuple[Any, tuple[int, ...]]:
 
     The first part is made anew by every `compile`; the second tells what is trainable.
     """
-    compiled = getattr(model, "_compile_config", None)
-    return compiled, tuple(map(id, model.trainable_variables))
+    return compile_mark(model), tuple(map(id, model.trainable_variables))
 
 
 def same_state(one: tuple[Any, Any] | None, other: tuple[Any, Any] | None) -> bool:

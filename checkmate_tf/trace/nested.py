@@ -1,4 +1,4 @@
-"""What operations hold inside while they run loops, branches and calls, which run as a whole."""
+"""Memory inside loops, branches and calls, each of which runs as one operation."""
 
 from __future__ import annotations
 

@@ -47,18 +47,6 @@ ELEMENTWISE = frozenset(f"{_UNARY} {_BINARY} {_GRADIENTS} AddN Select SelectV2".
 """Their kernels write the output into the buffer of an input of the same size, if nobody else
 holds it."""
 
-FUSED_PAIRS = frozenset(
-    (producer, "BiasAdd")
-    for producer in ("Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul")
-) | frozenset([("Pad", "Conv2D"), ("Pad", "Conv3D")])  # fmt: skip
-"""oneDNN's graph pass fuses these whatever control edges say (producer, only reader)."""
-
-FUSED_SIBLINGS = {"Conv2DBackpropFilter": "BiasAddGrad", "Conv3DBackpropFilterV2": "BiasAddGrad"}
-"""oneDNN fuses these two where both read the same gradient."""
-
-SHARED_INPUT = 2
-"""The input of the first of them that is this gradient."""
-
 
 def is_stateful(operation: Any) -> bool:
     """Whether running the operation twice differs from running it once."""

@@ -1,4 +1,4 @@
-"""What running a traced step changes in the world, beside returning its outputs.
+"""What a traced step changes, beside returning its outputs.
 
 Calls, loops and branches are judged by their bodies.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
 
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.operations import READ_ONLY, VIEWS
+from profiles.tensorflow_internals import operation_definition
 
 _VARIABLE_WRITES = (
     "AssignVariableOp AssignAddVariableOp AssignSubVariableOp ResourceApply ResourceSparseApply "
@@ -70,7 +70,7 @@ def written_captures(concrete: Any) -> list[tuple[Any, Any]]:
 
 
 def _may_change_anything(kind: str) -> bool:
-    definition = op_def_registry.get(kind)
+    definition = operation_definition(kind)
     return definition is None or bool(definition.is_stateful)
 
 

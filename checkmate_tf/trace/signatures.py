@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import tensor_util
 
 from profiles.operation import Operation, TensorSize
 
@@ -47,10 +46,10 @@ def _constants(operation: Any) -> list[tuple[int, Any]]:
             or (tensor.shape.num_elements() or 0) > _MOST_CONSTANT_ELEMENTS
         ):
             continue
-        if tensor.op.type == "ShapeN":  # which constant_value does not know
+        if tensor.op.type == "ShapeN":  # which get_static_value does not know
             value = tensor.op.inputs[tensor.value_index].shape.as_list()
         else:
-            value = tensor_util.constant_value(tensor)
+            value = tf.get_static_value(tensor)
         if value is not None:
             found.append((number, _plain(np.asarray(value).tolist())))
     return found

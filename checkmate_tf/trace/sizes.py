@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ops import handle_data_util
 
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.inputs import argument_placeholders
+from profiles.tensorflow_internals import variable_content
 from solvers.errors import CheckmateError
 from solvers.graph.topological import topological_order
 
@@ -80,10 +80,9 @@ def tensor_bytes(dtype: tf.DType, shape: tf.TensorShape) -> int | None:
 
 def variable_bytes(placeholder: Any) -> int:
     """Bytes of the variable behind a captured resource handle, 0 where it is not a variable."""
-    data = handle_data_util.get_resource_handle_data(placeholder)
-    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+    content = variable_content(placeholder)
+    if content is None:
         return 0
-    content = data.shape_and_type[0]
     return tensor_bytes(tf.as_dtype(content.dtype), tf.TensorShape(content.shape)) or 0
 
 

@@ -1,6 +1,6 @@
-"""Which calls of a step are the same call, and the trace that serves them.
+"""One trace for all calls of a step that are the same call to TensorFlow.
 
-TensorFlow's function cache decides, as for any `tf.function`: by the types of tensors, by the
+Its function cache decides, as for any `tf.function`: by the types of tensors, by the
 values of Python numbers, by the identity of objects, and by the replica that calls. A step that
 is called while another function is traced is traced again each time, as Python code would be.
 """
@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from checkmate_tf.trace.keras_models import same_state, training_state
 from checkmate_tf.user_warnings import warn_user
+from profiles.tensorflow_internals import tracing_options
 from solvers import CheckmateError
 
 _CHANGES = 3
@@ -105,8 +106,7 @@ class Tracer:
         return tf.function(
             function.python_function,
             input_signature=function.input_signature,
-            autograph=function._autograph,
-            reduce_retracing=function._reduce_retracing,
+            **tracing_options(function),
         )
 
 

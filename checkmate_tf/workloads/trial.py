@@ -241,10 +241,10 @@ def describe_plan(plan: Any) -> dict[str, Any]:
     return {
         "predicted_peak": plan.predicted_peak,
         "baseline_peak": plan.baseline_peak,
-        "rehearsed_peak": plan.measured_peak,
+        "trial_run_peak": plan.measured_peak,
         "overhead": plan.overhead,
         "nodes": len(graph),
-        "repeats": len(plan.schedule) - len(graph),
+        "recomputations": len(plan.schedule) - len(graph),
         "status": str(plan.solution.status),
         "solver_budget": plan.solution.budget,
         "bound": plan.solution.bound,

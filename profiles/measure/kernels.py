@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
 
 from profiles.fusion import Fusion
 from profiles.measure.random_inputs import NotMeasurableError, random_inputs
 from profiles.operation import Operation
+from profiles.tensorflow_internals import operation_definition
 
 _KEEP_REPEATS = {"arithmetic_optimization": False, "dependency_optimization": False}
 """Grappler would find that nobody reads what a kernel's repeats compute."""
@@ -81,7 +81,7 @@ def repeats_kept() -> Iterator[None]:
 
 
 def _check(operation: Operation) -> None:
-    definition = op_def_registry.get(operation.type)
+    definition = operation_definition(operation.type)
     writes = operation.type.startswith("Assign") and operation.type.endswith("VariableOp")
     if (
         definition is None
@@ -131,7 +131,7 @@ def _after(operations: Sequence[Any]) -> Any:
 
 def _create(operation: Operation, inputs: Sequence[Any]) -> Any:
     """The operation, created in the default graph."""
-    definition = op_def_registry.get(operation.type)
+    definition = operation_definition(operation.type)
     function = getattr(tf.raw_ops, operation.type)
     values = [each.handle if isinstance(each, tf.Variable) else each for each in inputs]
     parameters = _parameters(definition, function)

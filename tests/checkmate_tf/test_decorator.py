@@ -52,17 +52,17 @@ def test_eager_train_step_trains_alike_within_the_budget():
     assert step.plan.predicted_peak < step.plan.baseline_peak
 
 
-def test_rehearsal_leaves_no_trace():
+def test_a_trial_run_leaves_no_trace():
     model = small_cnn(side=LARGE["side"])
     start = snapshot(model)
     step = checkmate_tf.rematerialize(model.train_step, budget=0.85, solver="linearized_greedy")
     ours = train_from(model, start, step, steps=1, **LARGE)
     assert step.plan.measured_peak is not None
-    unrehearsed = checkmate_tf.rematerialize(
-        model.train_step, budget=0.85, solver="linearized_greedy", rehearse=False
+    without_trial_run = checkmate_tf.rematerialize(
+        model.train_step, budget=0.85, solver="linearized_greedy", trial_run=False
     )
-    others = train_from(model, start, unrehearsed, steps=1, **LARGE)
-    assert unrehearsed.plan.measured_peak is None
+    others = train_from(model, start, without_trial_run, steps=1, **LARGE)
+    assert without_trial_run.plan.measured_peak is None
     for one, other in zip(ours, others, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-2, atol=2e-4)
 
@@ -174,7 +174,7 @@ def test_too_small_a_budget_says_what_would_do():
     assert format_bytes(least) in str(caught.value)
     # What else the process holds may have grown a little since.
     enough = int(least) + 4 * 2**20
-    step = checkmate_tf.rematerialize(deep_step(), budget=enough, time_limit=8, rehearse=False)
+    step = checkmate_tf.rematerialize(deep_step(), budget=enough, time_limit=8, trial_run=False)
     step(tf.ones((1024, 256)))
     assert keeps_its_budget_or_says_so(step.plan)
 
@@ -222,8 +222,8 @@ def test_unknown_names_list_the_known_ones():
 
 def test_the_least_memory_as_a_budget():
     x = tf.ones((1024, 256))
-    step = checkmate_tf.rematerialize(deep_step(), budget="min", time_limit=4, rehearse=False)
-    plain = checkmate_tf.rematerialize(deep_step(), budget=1.0, time_limit=4, rehearse=False)
+    step = checkmate_tf.rematerialize(deep_step(), budget="min", time_limit=4, trial_run=False)
+    plain = checkmate_tf.rematerialize(deep_step(), budget=1.0, time_limit=4, trial_run=False)
     assert float(step(x)[0]) == float(plain(x)[0])
     assert step.plan.predicted_peak < plain.plan.predicted_peak
     assert step.plan.solution.least_budget == step.plan.solution.peak

@@ -16,7 +16,7 @@ from solvers import BudgetError, CheckmateError, Schedule
 
 SIZE, BATCH = 64, 256
 
-planned = functools.partial(checkmate_tf.rematerialize, budget=0.9, time_limit=1, rehearse=False)
+planned = functools.partial(checkmate_tf.rematerialize, budget=0.9, time_limit=1, trial_run=False)
 
 
 def numbers(batch=BATCH, seed=0):
@@ -197,7 +197,7 @@ def test_a_solver_that_finds_nothing_where_there_is_something():
 
 def test_a_loop_that_made_up_inputs_keep_running(monkeypatch):
     """Made-up whole numbers are zeros, by which this loop gets nowhere."""
-    monkeypatch.setattr("checkmate_tf.planning.trial_run._PATIENCE", 0.5)
+    monkeypatch.setattr("checkmate_tf.planning.trial_run.TRIAL_SECONDS", 0.5)
     kernel = weights()
 
     def step(x, stride):
@@ -206,10 +206,10 @@ def test_a_loop_that_made_up_inputs_keep_running(monkeypatch):
             place += stride[0]
         return loss_and_gradient(x, kernel), place
 
-    ours = planned(step, rehearse=True)
+    ours = planned(step, trial_run=True)
     arguments = numbers(), tf.constant([3])
     same(ours(*arguments), tf.function(step)(*arguments))
-    if checkmate_tf.memory.measure.held_bytes() is not None:  # else nothing is rehearsed
+    if checkmate_tf.memory.measure.held_bytes() is not None:  # else there is no trial run
         assert any("a run on made-up inputs took over 0.5 s" in each for each in ours.plan.notes)
 
 

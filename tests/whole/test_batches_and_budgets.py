@@ -90,7 +90,7 @@ def test_a_model_that_runs_eagerly_runs_the_plain_step():
 
 def test_a_share_counts_from_the_largest_signature(weights):
     step = checkmate_tf.rematerialize(
-        loss_and_gradient(weights), budget=0.6, time_limit=1, rehearse=False
+        loss_and_gradient(weights), budget=0.6, time_limit=1, trial_run=False
     )
     step(tf.ones((8192, SIZE)))
     assert step.plan.budget < step.plan.baseline_peak
@@ -104,7 +104,7 @@ def test_training_goes_on_when_a_smaller_batch_comes(weights):
     plain = loss_and_gradient(weights)
     x = tf.ones((4096, SIZE))
     peak = checkmate_tf.measure_peak(tf.function(plain), x)
-    step = checkmate_tf.rematerialize(plain, budget=int(0.9 * peak), time_limit=1, rehearse=False)
+    step = checkmate_tf.rematerialize(plain, budget=int(0.9 * peak), time_limit=1, trial_run=False)
     step(x)
     beside = tf.ones((int(0.9 * peak) // 4,))
     small = tf.ones((1024, SIZE))

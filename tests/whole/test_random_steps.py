@@ -14,9 +14,7 @@ def test_random_networks_train_to_the_same_bits():
         text=True,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    found = re.search(
-        r"(\d+) networks: equal .*; (\d+) with operations computed again", done.stdout
-    )
+    found = re.search(r"(\d+) networks: equal .*; (\d+) with recomputed operations", done.stdout)
     networks, again = map(int, found.groups())
     assert networks == 25
     assert again >= networks // 3

@@ -20,7 +20,7 @@ REPLICAS = """
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    QUICK = dict(budget=0.9, solver="linearized_greedy", rehearse=False)
+    QUICK = dict(budget=0.9, solver="linearized_greedy", trial_run=False)
 
     with strategy.scope():
         weights = tf.Variable(tf.random.stateless_normal((64, 64), (3, 4)) / 8)

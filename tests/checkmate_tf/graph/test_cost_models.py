@@ -70,7 +70,7 @@ def test_a_given_profile_is_taken_as_it_is_and_says_what_it_lacks(program):
 
 def test_a_plan_by_profile(plain):
     step = checkmate_tf.rematerialize(
-        plain, budget=0.7, time_limit=5, costs="profile", rehearse=False
+        plain, budget=0.7, time_limit=5, costs="profile", trial_run=False
     )
     x = tf.random.stateless_normal((1024, 256), (1, 2))
     loss, _ = step(x)
@@ -83,7 +83,7 @@ def test_a_plan_says_what_was_not_measured(plain, tmp_path):
     save_profile(Profile(device_name(), tf.__version__), path)
     profile = checkmate_tf.load_profile(path)
     step = checkmate_tf.rematerialize(
-        plain, budget=0.7, time_limit=5, costs=profile, rehearse=False
+        plain, budget=0.7, time_limit=5, costs=profile, trial_run=False
     )
     step(tf.ones((1024, 256)))
     assert "100.0 % of the time is estimated" in " ".join(step.plan.notes)

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import extract_program, extract_step
 from checkmate_tf.graph.step_operations import step_operations
-from checkmate_tf.trace.operations import FUSED_PAIRS, is_stateful
+from checkmate_tf.trace.fusions import fuses_into
+from checkmate_tf.trace.operations import is_stateful
 from profiles.profile import Measurement, Profile
 from profiles.profiled import ProfiledCosts
 from profiles.roofline import FloatingPointOperations, device_ceilings
@@ -50,8 +51,8 @@ def test_convolutions_stay_with_their_biases(extracted):
     fused = 0
     for number, op in enumerate(program.operations):
         for tensor in program.reads[number]:
-            pair = (program.operations[tensor.producer].type, op.type)
-            if pair in FUSED_PAIRS and number in extracted.node_of:
+            fused_pair = fuses_into(program.operations[tensor.producer].type, op.type)
+            if fused_pair and number in extracted.node_of:
                 assert extracted.node_of[number] == extracted.node_of[tensor.producer]
                 fused += 1
     assert fused == 6

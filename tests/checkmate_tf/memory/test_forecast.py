@@ -61,7 +61,7 @@ def test_forecast_is_what_the_allocator_holds(one_dnn):
         [sys.executable, "-c", _TRAIN], env=environment, capture_output=True, text=True, check=True
     )
     plain, lean = json.loads(ended.stdout.splitlines()[-1])
-    assert lean[0] > plain[0], "it must compute something again"
+    assert lean[0] > plain[0], "it must recompute something"
     for _, held, expected, peaks in (plain, lean):
         excess = min(peaks) - min(expected)
         assert min(abs(excess), abs(excess - ACTIVATION)) <= 0.05 * min(expected)

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.planning.monitor import WatchedStep
+from checkmate_tf.planning.monitor import MonitoredStep
 from tests.steps import noisy_question
 
 BYTES = 4 << 20
@@ -27,9 +27,9 @@ def test_a_step_within_its_budget_is_kept():
         raise AssertionError(margin)
 
     budget = checkmate_tf.measure_peak(allocating(8), tf.ones(1)) + BYTES
-    watched = WatchedStep(allocating(1), budget, never)
+    monitored = MonitoredStep(allocating(1), budget, never)
     for _ in range(12):
-        assert np.isfinite(watched(tf.ones(1)))
+        assert np.isfinite(monitored(tf.ones(1)))
 
 
 def test_a_step_over_its_budget_gets_a_leaner_plan():
@@ -41,35 +41,35 @@ def test_a_step_over_its_budget_gets_a_leaner_plan():
         margins.append(margin)
         return small
 
-    watched = WatchedStep(large, budget, leaner)
+    monitored = MonitoredStep(large, budget, leaner)
     with pytest.warns(UserWarning, match="more than the budget of .*; planned again"):
-        watched(tf.ones(1))
-    assert checkmate_tf.measure_peak(watched, tf.ones(1)) <= budget
+        monitored(tf.ones(1))
+    assert checkmate_tf.measure_peak(monitored, tf.ones(1)) <= budget
     assert len(margins) == 1
     excess = checkmate_tf.measure_peak(large, tf.ones(1)) - budget
     assert margins[0] == pytest.approx(excess, abs=BYTES)
 
 
 def test_it_gives_up_after_two_plans():
-    watched = WatchedStep(allocating(8), 1, lambda margin: allocating(8))
+    monitored = MonitoredStep(allocating(8), 1, lambda margin: allocating(8))
     for expected in ("planned again", "planned again", "also by this plan"):
         with pytest.warns(UserWarning, match=expected):
-            watched(tf.ones(1))
+            monitored(tf.ones(1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        watched(tf.ones(1))
+        monitored(tf.ones(1))
 
 
 def test_no_leaner_plan_is_said_once():
     def impossible(margin):
         raise checkmate_tf.BudgetError("budget 1 B is too small")
 
-    watched = WatchedStep(allocating(8), 1, impossible)
+    monitored = MonitoredStep(allocating(8), 1, impossible)
     with pytest.warns(UserWarning, match="no leaner plan: budget 1 B is too small"):
-        watched(tf.ones(1))
+        monitored(tf.ones(1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        watched(tf.ones(1))
+        monitored(tf.ones(1))
 
 
 def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
@@ -99,9 +99,9 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
 
 
 def test_warnings_point_to_the_line_that_runs_the_step():
-    watched = WatchedStep(allocating(8), 1, lambda margin: allocating(8))
+    monitored = MonitoredStep(allocating(8), 1, lambda margin: allocating(8))
     with pytest.warns(UserWarning, match="planned again") as caught:
-        watched(tf.ones(1))
+        monitored(tf.ones(1))
     assert caught[0].filename == __file__
 
 

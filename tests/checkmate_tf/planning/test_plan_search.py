@@ -11,34 +11,35 @@ import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.trial_run import TrialRun
 from solvers import BudgetError, Schedule
 from tests.steps import random_batch, small_cnn
 
 
 class FullDevice:
-    """A rehearsal on a device that runs out of memory for the first few plans."""
+    """A trial run on a device that runs out of memory for the first few plans."""
 
     def __init__(self, times: int) -> None:
         self.left = times
         self.tried: list[Schedule] = []
 
-    def peaks(self, schedule: Schedule) -> list[int] | None:
+    def __call__(self, schedule: Schedule) -> TrialRun | None:
         self.tried.append(schedule)
         self.left -= 1
-        return None if self.left >= 0 else [10**9]
+        return None if self.left >= 0 else TrialRun((10**9,), None)
 
 
-def search_for_the_least(rehearsal: Any) -> PlanSearch:
+def search_for_the_least(trial_run: Any) -> PlanSearch:
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
     situation = Situation(extracted, resident, resident, 0, 10 * resident, ())
-    return PlanSearch(situation, "auto", "fixed", 2.0, rehearsal)
+    return PlanSearch(situation, "auto", "fixed", 2.0, trial_run)
 
 
 def test_the_leanest_plan_is_not_one_that_ran_out_of_memory() -> None:
     device = FullDevice(times=1)
-    plan = search_for_the_least(device).leanest()
+    plan = search_for_the_least(device).leanest().plan
     assert plan.schedule == device.tried[-1]
     assert (len(device.tried), plan.measured_peak) == (2, 10**9)
 
@@ -51,13 +52,13 @@ def test_where_every_lean_plan_runs_out_of_memory_that_is_said() -> None:
 
 
 def test_the_unchanged_step_is_one_of_the_candidates() -> None:
-    """Where it fits, nothing is computed again, and nothing has to be searched for."""
+    """Where it fits, nothing is recomputed, and nothing has to be searched for."""
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
     unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
     situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
-    plan = PlanSearch(situation, "auto", "free", 2.0, None).run()
+    plan = PlanSearch(situation, "auto", "free", 2.0, None).run().plan
     assert plan.schedule == Schedule(range(len(extracted.graph)))
     assert plan.overhead == 0
     assert plan.solution.solver == "checkpoint_all"

@@ -26,7 +26,7 @@ import checkmate_tf
         ("batch_size", 0),
         ("batch_size", 2.5),
         ("batch_size", True),
-        ("rehearse", "no"),
+        ("trial_run", "no"),
         ("order", "any"),
         ("costs", 3),
     ],

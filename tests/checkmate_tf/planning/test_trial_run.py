@@ -1,4 +1,4 @@
-"""A rehearsal measures, and nothing of the user's is touched by it."""
+"""A trial run measures, and nothing of the user's is touched by it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning import trial_run as rehearsal_module
-from checkmate_tf.planning.trial_run import Rehearsal, can_rehearse
+from checkmate_tf.planning import trial_run as trial_run_module
+from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of, noisy_question, random_batch, small_cnn, snapshot
 
 
-def rehearsed(step):
-    """The rehearsal of a step of one argument, in the order in which it was traced."""
+def run_in_order(step):
+    """The trial run of a step of one argument, in the order in which it was traced."""
     extracted = extraction_of(step)
-    assert can_rehearse(extracted)
-    rehearsal = Rehearsal(extracted)
-    assert rehearsal.peaks(Schedule(range(len(extracted.graph))))
-    return rehearsal
+    assert can_run_for_trial(extracted)
+    trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))))
+    assert trial_run.peaks
+    return trial_run
 
 
 def bits(variables):
@@ -40,17 +40,14 @@ def bits(variables):
 def test_variables_of_a_model_stay_as_they_are():
     model = small_cnn(dropout=0.3)
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
-    assert can_rehearse(extracted)
+    assert can_run_for_trial(extracted)
     before = snapshot(model)
-    rehearsal = Rehearsal(extracted)
-    schedule = Schedule(range(len(extracted.graph)))
-    peaks = rehearsal.peaks(schedule)
-    assert len(peaks) > 1
-    assert min(peaks) > extracted.program.fixed_bytes
+    trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))))
+    assert len(trial_run.peaks) > 1
+    assert min(trial_run.peaks) > extracted.program.fixed_bytes
     for old, new in zip(before, snapshot(model), strict=True):
         assert np.array_equal(old, new)
-    assert rehearsal.function(schedule) is not None
-    assert rehearsal.function(Schedule([*schedule.steps, 0])) is None
+    assert trial_run.function is not None
 
 
 def test_every_bit_stays():
@@ -78,7 +75,7 @@ def test_every_bit_stays():
         return tf.reduce_sum(tf.exp(x))
 
     before = bits(variables)
-    rehearsed(step)
+    run_in_order(step)
     assert bits(variables) == before
 
 
@@ -114,13 +111,13 @@ def test_every_way_of_writing_is_seen(write):
         write(variable)
         return tf.reduce_sum(tf.exp(x))
 
-    rehearsed(step)
+    run_in_order(step)
     assert bits([variable]) == bits([tf.constant([1.0, 1.0])])
     tf.function(step)(tf.zeros(SPEC.shape))
     assert bits([variable]) != bits([tf.constant([1.0, 1.0])])
 
 
-def test_what_was_rehearsed_trains_the_variables():
+def test_what_ran_for_trial_trains_the_variables():
     """One function serves both, and after the trial it works on the user's variables."""
     variable = tf.Variable([1.0, 1.0])
 
@@ -129,11 +126,8 @@ def test_what_was_rehearsed_trains_the_variables():
         return tf.reduce_sum(tf.exp(x))
 
     extracted = extraction_of(step)
-    schedule = Schedule(range(len(extracted.graph)))
-    rehearsal = Rehearsal(extracted)
-    rehearsal.peaks(schedule)
-    function = rehearsal.function(schedule)
-    function(tf.zeros(SPEC.shape))
+    trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))))
+    trial_run.function(tf.zeros(SPEC.shape))
     assert variable.numpy().tolist() == [2.0, 3.0]
 
 
@@ -146,7 +140,7 @@ def test_a_variable_whose_shape_may_change():
         other.assign_add(1.0)
         return tf.reduce_sum(tf.exp(x))
 
-    rehearsed(step)
+    run_in_order(step)
     assert growing.numpy().tolist() == np.ones((2, 256)).tolist()
     assert other.numpy() == 3.0
     tf.function(step)(tf.zeros(SPEC.shape))
@@ -178,7 +172,7 @@ def fail():
 @pytest.mark.parametrize("end", [interrupt, fail])
 @pytest.mark.parametrize("run", [0, 4, 7])
 @pytest.mark.parametrize("after", [False, True])
-def test_an_end_in_the_midst_of_a_rehearsal_changes_nothing(
+def test_an_end_in_the_midst_of_a_trial_run_changes_nothing(
     model_and_step, monkeypatch, end, run, after
 ):
     model, extracted = model_and_step
@@ -192,16 +186,16 @@ def test_an_end_in_the_midst_of_a_rehearsal_changes_nothing(
             end()
         return runs[-1]
 
-    monkeypatch.setattr(rehearsal_module, "measure_peak", measured)
+    monkeypatch.setattr(trial_run_module, "measure_peak", measured)
     before = [np.array(each).tobytes() for each in snapshot(model)]
     with pytest.raises((KeyboardInterrupt, MemoryError)):
-        Rehearsal(extracted).peaks(Schedule(range(len(extracted.graph))))
+        run_for_trial(extracted, Schedule(range(len(extracted.graph))))
     assert len(runs) == run + after
     assert [np.array(each).tobytes() for each in snapshot(model)] == before
 
 
 def test_ctrl_c_at_any_line_changes_nothing():
-    """Signals come at lines all over the rehearsal, one in each, to the very last."""
+    """Signals come at lines all over the trial run, one in each, to the very last."""
     variables = [tf.Variable([np.nan, -0.0, 1.0]), tf.Variable([[5.0]], shape=[None, 1])]
 
     def step(x):
@@ -212,7 +206,7 @@ def test_ctrl_c_at_any_line_changes_nothing():
     extracted = extraction_of(step)
     schedule = Schedule(range(len(extracted.graph)))
     before = bits(variables)
-    folder = Path(rehearsal_module.__file__).parent
+    folder = Path(trial_run_module.__file__).parent
     files = {str(folder / name) for name in ("trial_run.py", "variable_copies.py")}
 
     def run(until=None):
@@ -232,7 +226,7 @@ def test_ctrl_c_at_any_line_changes_nothing():
         earlier = sys.gettrace()
         sys.settrace(trace)
         try:
-            Rehearsal(extracted).peaks(schedule)
+            run_for_trial(extracted, schedule)
         finally:
             sys.settrace(earlier)
         return lines
@@ -265,7 +259,7 @@ def test_other_threads_see_nothing():
     thread.start()
     try:
         for _ in range(3):
-            Rehearsal(extracted).peaks(Schedule(range(len(extracted.graph))))
+            run_for_trial(extracted, Schedule(range(len(extracted.graph))))
     finally:
         over.set()
         thread.join()
@@ -274,7 +268,7 @@ def test_other_threads_see_nothing():
 
 
 def deep_step(generator, keras_seed, depth=8):
-    """Draws from generators of its own, and has something to compute again."""
+    """Draws from generators of its own, and has something to recompute."""
     weights = tf.Variable(tf.random.stateless_normal((64, 64), (1, 2)) / 8)
 
     def step(x):

@@ -1,4 +1,4 @@
-"""A rehearsal's peaks are those of the step; its copies are freed, and may be too many."""
+"""A trial run's peaks are those of the step; its copies are freed, and may be too many."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning import trial_run as rehearsal_module
-from checkmate_tf.planning.trial_run import Rehearsal, RehearsalError
+from checkmate_tf.planning import trial_run as trial_run_module
+from checkmate_tf.planning.trial_run import TrialRunError, run_for_trial
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of
 
@@ -30,23 +30,23 @@ def test_copies_do_not_count_and_are_freed():
 
     extracted = extraction_of(step)
     schedule = Schedule(range(len(extracted.graph)))
-    rehearsal = Rehearsal(extracted)
     before = held_bytes()
-    peaks = rehearsal.peaks(schedule)
+    trial_run = run_for_trial(extracted, schedule)
     small = 2**20
     assert abs(held_bytes() - before) < small
-    function, x = rehearsal.function(schedule), tf.ones(SPEC.shape)
-    real = [measure_peak(function, x) for _ in range(4)]
+    x = tf.ones(SPEC.shape)
+    real = [measure_peak(trial_run.function, x) for _ in range(4)]
     copied = 8 * 4 * 2**20
-    assert abs(max(peaks) - max(real)) < copied / 4
+    assert abs(max(trial_run.peaks) - max(real)) < copied / 4
 
 
 AT_A_WALL = """
+import functools
 import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
-from checkmate_tf.planning.trial_run import Rehearsal
+from checkmate_tf.planning.trial_run import run_for_trial
 weights = [tf.Variable(tf.ones((512, 512)) / 512) for _ in range(16)]
 @tf.function
 def step(x):
@@ -60,7 +60,8 @@ def step(x):
 extracted = extract_step(step.get_concrete_function(tf.TensorSpec((512, 512))))
 held = held_bytes()
 situation = Situation(extracted, held, 42 << 20, 0, 50 << 20, ())
-plan = PlanSearch(situation, "linearized_greedy", "fixed", 1.0, Rehearsal(extracted)).run()
+trial_run = functools.partial(run_for_trial, extracted)
+plan = PlanSearch(situation, "linearized_greedy", "fixed", 1.0, trial_run).run().plan
 print(plan.measured_peak, *plan.notes, held_bytes() - held < 2**16, all(
     bool(tf.reduce_all(each == 1 / 512)) for each in weights))
 """
@@ -79,7 +80,7 @@ def test_a_device_without_room_for_copies():
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr[-2000:]
-    expected = "None not rehearsed, for the device has no room for copies of the variables"
+    expected = "None no trial run, for the device has no room for copies of the variables"
     assert ended.stdout.startswith(expected)
     assert ended.stdout.split()[-2:] == ["True", "True"]
 
@@ -97,11 +98,11 @@ def test_memory_runs_out_by_copies_or_by_the_plan(monkeypatch):
     def exhausted(*args, **kwargs):
         raise tf.errors.ResourceExhaustedError(None, None, "injected")
 
-    def peaks(step):
+    def tried(step):
         extracted = extraction_of(step)
-        return Rehearsal(extracted).peaks(Schedule(range(len(extracted.graph))))
+        return run_for_trial(extracted, Schedule(range(len(extracted.graph))))
 
-    monkeypatch.setattr(rehearsal_module, "measure_peak", exhausted)
-    assert peaks(reads) is None
-    with pytest.raises(RehearsalError, match="no room for copies"):
-        peaks(writes)
+    monkeypatch.setattr(trial_run_module, "measure_peak", exhausted)
+    assert tried(reads) is None
+    with pytest.raises(TrialRunError, match="no room for copies"):
+        tried(writes)

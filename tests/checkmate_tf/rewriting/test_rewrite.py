@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from checkmate_tf import rewrite
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.rewriting.replay import segments
 from checkmate_tf.rewriting.rewrite import rewrite_extracted
 from solvers import Schedule, ScheduleError, solve
 from tests.steps import random_batch, small_cnn, snapshot, train_from
@@ -133,7 +132,7 @@ def clipped_gradients(x):
 
 
 def gradients_again(graph, times):
-    """In input order, but before it is read each filter's gradient is computed again.
+    """In input order, but before it is read each filter's gradient is recomputed.
 
     So are the activations that it reads, while the gradient that it shares with the bias is
     still the first.
@@ -198,24 +197,7 @@ def test_a_schedule_for_another_graph_is_refused():
         rewrite(concrete, Schedule([0, 1, 2, 3, 4, 5, 6, 7]))
 
 
-class _Operation:
-    def __init__(self, kind):
-        self.type = kind
-
-
-@pytest.mark.parametrize(
-    ("kinds", "expected"),
-    [
-        (["Conv2D", "BiasAdd", "Relu"], [[0, 1], [2]]),
-        (["AddN", "BiasAddGrad", "Conv2DBackpropFilter"], [[0], [1, 2]]),
-        (["Mul", "Add"], [[0], [1]]),
-    ],
-)
-def test_segments_keep_fused_pairs_whole(kinds, expected):
-    assert segments([_Operation(kind) for kind in kinds], range(len(kinds))) == expected
-
-
-def test_chains_of_views_may_be_longer_than_pythons_stack():
+def test_views_of_views_may_be_deeper_than_pythons_stack():
     variable = tf.Variable(tf.ones((64, 64)))
 
     @tf.function(input_signature=[tf.TensorSpec((64, 64))], autograph=False)

@@ -133,7 +133,7 @@ def unlimited(x):
 def test_what_can_not_be_told_is_said():
     """Nothing says how often this loop runs, so nobody knows what it keeps for its gradient."""
     (operation,) = (op for op in extracted(unlimited).unknown if op.type in LOOPS)
-    step = rematerialize(unlimited, budget=1.0, time_limit=1, rehearse=False)
+    step = rematerialize(unlimited, budget=1.0, time_limit=1, trial_run=False)
     with pytest.warns(UserWarning, match=f"can't be told, '{operation.name}' .*more than the budg"):
         step(tf.ones(SPEC.shape))
     assert any(operation.name in note for note in step.plan.notes)

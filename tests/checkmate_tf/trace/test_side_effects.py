@@ -1,4 +1,4 @@
-"""What a step may write is copied; a step that changes more is not rehearsed."""
+"""What a step may write is copied; a step that changes more gets no trial run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
 
-from checkmate_tf.planning.trial_run import can_rehearse, has_generators
+from checkmate_tf.planning.trial_run import can_run_for_trial, has_generators
 from checkmate_tf.planning.variable_copies import copy_written, resource_name, run_on_copies
 from tests.steps import SPEC, extraction_of
 
@@ -48,9 +48,9 @@ def test_variables_without_a_value():
         return tf.reduce_sum(tf.exp(x))
 
     extracted = extraction_of(step)
-    assert not can_rehearse(extracted)
+    assert not can_run_for_trial(extracted)
     variable.assign(2.0)
-    assert can_rehearse(extracted)
+    assert can_run_for_trial(extracted)
 
 
 def made_inside():
@@ -74,12 +74,12 @@ def in_a_table():
 
 
 @pytest.mark.parametrize("change", [made_inside, printed_inside, in_a_table, lambda: tf.print("a")])
-def test_a_step_that_changes_more_than_variables_is_not_rehearsed(change):
+def test_a_step_that_changes_more_than_variables_gets_no_trial_run(change):
     def step(x):
         change()
         return tf.reduce_sum(tf.exp(x))
 
-    assert not can_rehearse(extraction_of(step))
+    assert not can_run_for_trial(extraction_of(step))
 
 
 def test_generators_are_found_in_nested_functions():

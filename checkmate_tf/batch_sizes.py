@@ -1,0 +1,49 @@
+"""How large the batches of a step are: as the user said, and as they came."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from checkmate_tf.user_warnings import warn_user
+
+
+class BatchSizes:
+    """Batch sizes of one step; a warning says when one is larger than the user said.
+
+    Attributes:
+        planned: what steps are planned for; None where the user has not said it.
+        largest: of the batches so far; None before the first.
+    """
+
+    def __init__(self, said: int | None) -> None:
+        """`said` is the largest batch as the user said it."""
+        self.planned = said
+        self.largest: int | None = None
+        self._said = said
+        self._lock = threading.Lock()
+
+    def note(self, batch: Any) -> None:
+        """See how large `batch` is, a tensor or None; its first dimension may be unknown."""
+        size = None if batch is None else batch.shape[0]
+        if size is None:
+            return
+        with self._lock:
+            self.largest = max(size, self.largest or 0)
+            if self.planned is None or size <= self.planned:
+                return
+            warn_user(
+                f"a batch of {size} came, more than batch_size={self.planned}; steps are "
+                f"planned for {size} from now on"
+            )
+            self.planned = size
+
+    def note_inside(self, size: int, consequence: str) -> bool:
+        """Note a batch that came to a step inside a larger function; whether it is too large."""
+        with self._lock:
+            if size <= (self.planned or 0):
+                return False
+            known = self._said or self.largest
+            warn_user(f"a batch of {size} came, more than batch_size={known}; {consequence}")
+            self.planned = size
+            return True

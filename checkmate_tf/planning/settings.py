@@ -1,0 +1,80 @@
+"""The figures that planning was tuned with, each with its meaning and its unit.
+
+The activations' part of a budget is budget − resident: what is left for them once the variables,
+the inputs and all else that the device holds before the step are paid for.
+"""
+
+from __future__ import annotations
+
+# Plans within a budget, in the order in which they are tried (`plan_search`).
+
+FIRST_SHARE = 0.88
+"""Share of the activations' part that the first plan may use, by the solver's memory model. The
+rest is for what the allocator wastes, which is not known yet."""
+
+PLAN_TIMES = (0.1, 0.25, 0.1, 0.1, 0.1)
+"""Shares of the time limit, one for each plan. The first plan only shows what the allocator
+wastes."""
+
+NEAR_ENOUGH = 0.97
+"""Share of the activations' part: a first plan that uses so much needs no better one."""
+
+AIM = 0.99
+"""Share of the activations' part that each later plan is corrected to use."""
+
+EXHAUSTED = 1.1
+"""Multiple of the activations' part: at least so much is said of a plan that ran out of memory."""
+
+LEANER_PLANS = 6
+"""Plans that are tried if none of those fits. Of equally lean plans some fit the allocator better
+than others, so that several are worth a try."""
+
+LEANER_BY = 0.03
+"""Share by which each of them is leaner than the one before it."""
+
+LEANER_TIME = 0.05
+"""Share of the time limit for each of them."""
+
+# Plans of the least memory, and errors about budgets that are too small (`plan_search`).
+
+LEANEST_TIMES = (1.0, 0.25, 0.25)
+"""Shares of the time limit, one for each plan of the least memory. The next one is only tried if
+the one before it ran out of memory."""
+
+LEAST_TIME = 0.25
+"""Share of the time limit for the least budget, which an error names."""
+
+FOUND_AGAIN = 1.02
+"""The least budget that an error names, as a multiple of what the leanest plan needs. Searches
+differ, and a little more may be held by then."""
+
+SCATTER = 0.04
+"""Share of a step's activations: as much more may be held where the variables lie elsewhere.
+Steps may settle into one pattern, which hides how they scatter: transformers held up to 2.3 MB
+of 45 MB more in training than in a trial run on copies."""
+
+# Trial runs (`trial_run`).
+
+TRIAL_STEPS = 8
+"""Steps in a trial run. After a few steps the free pieces of memory lie in the disorder that then
+stays."""
+
+TRIAL_SECONDS = 60.0
+"""Seconds for each of them. A loop that waits for its inputs may wait for ever for made-up ones."""
+
+COPIES_MATTER = 0.01
+"""Share of what the device held when memory ran out. If the copies of the variables took less, the
+plan itself was too large: steps differ from each other by more."""
+
+# The first steps of training (`monitor`).
+
+MONITORED_STEPS = 10
+"""Steps in a row that have to stay within the budget."""
+
+LEANER_ATTEMPTS = 2
+"""Plans that are made anew. If a step then still takes more, the plan is not the reason."""
+
+# What is reserved before planning (`planner`).
+
+KERNEL_ROOM = 64 << 20
+"""Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""

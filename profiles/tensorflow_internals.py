@@ -1,0 +1,142 @@
+"""Everything that is used of TensorFlow and Keras without being part of their public interface.
+
+No other module imports `tensorflow.python` or touches an attribute of TensorFlow or Keras that
+begins with an underscore. A new release is checked by the test file of this one.
+
+It lies at the bottom of `profiles`, the lowest package that needs TensorFlow, so that
+`checkmate_tf` may use it as well. Each name was read in TensorFlow 2.16 and run in 2.21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.eager import cancellation, record
+from tensorflow.python.eager.polymorphic_function import function_type_utils
+from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
+from tensorflow.python.ops import handle_data_util
+from tensorflow.python.ops.variables import default_variable_creator_v2
+from tensorflow.python.util import _pywrap_util_port
+
+_SET_TRACEBACK = getattr(pywrap_tf_session, "TF_SetOpStackTrace", None)
+
+# Operations and kernels.
+
+
+def one_dnn_is_on() -> bool:
+    """Whether kernels of oneDNN run, which TensorFlow decides when it is imported."""
+    return bool(_pywrap_util_port.IsMklEnabled())
+
+
+def operation_definition(kind: str) -> Any:
+    """The OpDef of a type of operation: inputs, attributes, statefulness; None if there is none."""
+    return op_def_registry.get(kind)
+
+
+def set_traceback(operation: Any, traceback: Any) -> None:
+    """Let the errors of `operation` name the lines of `traceback`; where it can't, do nothing.
+
+    The traceback of another operation must be given as a slice, which lives on by itself.
+    """
+    if _SET_TRACEBACK is not None:
+        _SET_TRACEBACK(operation._c_op, traceback)
+
+
+# Resource handles and variables.
+
+
+def variable_content(handle: Any) -> Any | None:
+    """`dtype` and static `shape` of the variable behind a handle in a graph, if it is plain."""
+    data = handle_data_util.get_resource_handle_data(handle)
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        return None
+    return data.shape_and_type[0]
+
+
+def copy_variable_content(source: Any, target: Any) -> None:
+    """Let shape inference know of the handle `target` what it knows of `source`."""
+    handle_data_util.copy_handle_data(source, target)
+
+
+def plain_variable(**arguments: Any) -> Any:
+    """A variable as `tf.Variable` makes it where no strategy and no function interferes."""
+    return default_variable_creator_v2(None, **arguments)
+
+
+# Graphs and the functions in them.
+
+
+def function_in_graph(graph: Any, name: str) -> Any:
+    """The function that operations of `graph` call by `name`."""
+    return graph._get_function(name)
+
+
+def add_functions(source: Any, target: Any) -> None:
+    """Add all functions that the graph `source` knows to the graph `target`."""
+    for function in source._functions.values():
+        if not target._is_function(function.name):
+            target._add_function_recursive(function)
+
+
+def body_of_function(function: Any, shapes: Sequence[Any]) -> Any:
+    """A new graph of the function's operations.
+
+    Its inputs have these shapes, unless the definition says others, as most do.
+    """
+    definition = getattr(function, "cached_definition", None) or function.definition
+    return function_def_to_graph(definition, input_shapes=shapes)
+
+
+# Calls of functions.
+
+
+def tracing_options(function: Any) -> dict[str, Any]:
+    """The arguments of `tf.function` that `function` was made with, to make another like it."""
+    return {"autograph": function._autograph, "reduce_retracing": function._reduce_retracing}
+
+
+def is_compiled_by_xla(function: Any) -> bool:
+    """Whether `function` is a tf.function with jit_compile=True."""
+    return bool(getattr(function, "_jit_compile", None))
+
+
+def bound_arguments(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Arguments as a ConcreteFunction of the type `kind` binds them, for `kind.unpack_inputs`.
+
+    Raises:
+        TypeError: they don't fit the function.
+    """
+    return function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
+
+
+def call_with_captures(
+    concrete: Any, arguments: Sequence[Any], captured: Sequence[Any]
+) -> list[Any]:
+    """Call a ConcreteFunction of flat arguments with these in place of its captured tensors."""
+    outputs: list[Any] = concrete._call_flat(list(arguments), list(captured))
+    return outputs
+
+
+def a_tape_may_record() -> bool:
+    """Whether a tf.GradientTape is open that may record what is done now."""
+    return bool(record.could_possibly_record())
+
+
+@contextmanager
+def cancellable() -> Iterator[Callable[[], None]]:
+    """Gives a function that cancels the functions which run inside; any thread may call it."""
+    manager = cancellation.CancellationManager()
+    with cancellation.CancellationManagerContext(manager):
+        yield manager.start_cancel
+
+
+# Keras.
+
+
+def compile_mark(model: Any) -> Any:
+    """An object that every `compile` of a Keras model makes anew; None before the first."""
+    return getattr(model, "_compile_config", None)

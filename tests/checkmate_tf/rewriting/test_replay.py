@@ -1,0 +1,176 @@
+"""Emitted graphs run what the schedule says, as often as it says, and in its order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from checkmate_tf.graph.extraction import extract_step
+from checkmate_tf.rewriting.replay import parts_of_node
+from checkmate_tf.rewriting.rewrite import as_function
+from solvers import Schedule
+from tests.steps import random_batch, small_cnn
+
+SIDE = 128
+
+
+def extraction(step, *shapes):
+    specs = [tf.TensorSpec(shape) for shape in shapes or [(SIDE, SIDE)]]
+    return extract_step(tf.function(step, autograph=False).get_concrete_function(*specs))
+
+
+def emitted(extracted, steps):
+    """The operations of the function that runs the schedule `steps`."""
+    return as_function(extracted, Schedule(steps)).graph.get_operations()
+
+
+def waits_for(operation):
+    """Names of all operations that must have run before `operation`."""
+    found, pending = set(), [operation]
+    while pending:
+        each = pending.pop()
+        before = [*each.control_inputs, *(tensor.op for tensor in each.inputs)]
+        pending += [other for other in before if other.name not in found]
+        found |= {other.name for other in before}
+    return found
+
+
+def products(x):
+    """Two products that do not need each other, and their product."""
+    return tf.reduce_sum((x @ tf.transpose(x)) @ (tf.transpose(x) @ x))
+
+
+def test_large_operations_run_in_the_order_of_the_schedule():
+    extracted = extraction(products)
+    steps = list(range(len(extracted.graph)))
+    kinds = [node.operations for node in extracted.graph.nodes]
+    independent = [i for i in steps if not extracted.graph.nodes[i].dependencies]
+    assert len(independent) > 1, kinds
+    matrices = [each for each in emitted(extracted, steps) if each.type == "MatMul"]
+    assert len(matrices) == 3
+    for earlier, later in pairwise(matrices):
+        assert earlier.name in waits_for(later)
+
+
+def test_small_operations_share_a_barrier_group_up_to_a_hundredth_of_the_peak():
+    """Each vector is 0.4 % of the matrix, so that three may run side by side, but not ten."""
+    functions = [tf.exp, tf.sin, tf.tanh, tf.cos, tf.sigmoid]
+    functions += [tf.sqrt, tf.square, tf.abs, tf.negative, tf.atan]
+
+    def step(matrix, vector):
+        return [tf.sort(matrix), *(function(vector) for function in functions)]
+
+    extracted = extraction(step, (512, 512), (1024,))
+    operations = emitted(extracted, range(len(extracted.graph)))
+    small = [each for each in operations if each.outputs and each.outputs[0].shape == (1024,)]
+    small = [each for each in small if each.type not in ("Placeholder", "Identity")]
+    assert len(small) == len(functions)
+    waits = [waits_for(later) for later in small[1:]]
+    side_by_side = [each.name not in after for each, after in zip(small, waits, strict=False)]
+    assert any(side_by_side)
+    assert small[0].name in waits[-1]
+
+
+def recomputing(graph):
+    """Every value is recomputed before each of its readers, as far as it may be."""
+    steps = []
+    for number, node in enumerate(graph.nodes):
+        steps += [i for i in node.dependencies if graph.nodes[i].recomputable]
+        steps.append(number)
+    return steps
+
+
+def loss_and_gradient(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for _ in range(3):
+            y = tf.tanh(y @ x)
+        loss = tf.reduce_sum(y)
+    return loss, tape.gradient(loss, x)
+
+
+def test_operations_are_emitted_as_often_as_the_schedule_says():
+    extracted = extraction(loss_and_gradient)
+    steps = recomputing(extracted.graph)
+    expected: Counter[str] = Counter()
+    for step in steps:
+        expected.update(extracted.graph.nodes[step].operations)
+    found = Counter(each.type for each in emitted(extracted, steps))
+    assert expected["MatMul"] > 9, "some products must be recomputed"
+    for kind in ("MatMul", "Tanh", "TanhGrad"):
+        assert found[kind] == expected[kind]
+
+
+def test_recomputation_changes_no_value():
+    extracted = extraction(loss_and_gradient)
+    x = tf.random.stateless_normal((SIDE, SIDE), (1, 2)) / SIDE
+    plain = extracted.program.concrete(x)
+    ours = as_function(extracted, Schedule(recomputing(extracted.graph)))(x)
+    for one, other in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-7)
+
+
+def test_a_reader_gets_the_newest_value():
+    """The one before it may be freed: no reader of a value that was recomputed reads the first."""
+    extracted = extraction(loss_and_gradient)
+    operations = emitted(extracted, recomputing(extracted.graph))
+    order = {each.name: place for place, each in enumerate(operations)}
+    grads = [each for each in operations if each.type == "TanhGrad"]
+    assert grads
+    for each in grads:
+        tanh = each.inputs[0].op
+        assert tanh.type == "Tanh"
+        # Of the same node: equal but for the numbers that TensorFlow appends to names.
+        alike = [o for o in operations if o.type == "Tanh" and o.outputs[0].shape == (SIDE, SIDE)]
+        later = [o for o in alike if order[tanh.name] < order[o.name] < order[each.name]]
+        assert not [o for o in later if base(o.name) == base(tanh.name)]
+
+
+def base(name):
+    head, _, tail = name.rpartition("_")
+    return head if tail.isdigit() and head else name
+
+
+def test_updates_run_once_however_often_nodes_are_recomputed():
+    model = small_cnn()
+    concrete = tf.function(model.train_step).get_concrete_function(random_batch())
+    extracted = extract_step(concrete)
+    ours = emitted(extracted, recomputing(extracted.graph))
+    counts = [
+        Counter(each.type for each in operations if each.type.startswith("Assign"))
+        for operations in (ours, concrete.graph.get_operations())
+    ]
+    assert counts[0] == counts[1]
+    assert sum(counts[0].values()) > 20
+
+
+def test_sums_of_many_are_emitted_in_pairs():
+    def step(x):
+        return tf.add_n([tf.exp(x), tf.sin(x), tf.tanh(x), tf.cos(x)]) @ x
+
+    extracted = extraction(step)
+    sums = [each for each in emitted(extracted, range(len(extracted.graph))) if each.type == "AddN"]
+    assert [len(each.inputs) for each in sums] == [2, 2, 2]
+
+
+class _Operation:
+    def __init__(self, kind):
+        self.type = kind
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["Conv2D", "BiasAdd", "Relu"], [[0, 1], [2]]),
+        (["AddN", "BiasAddGrad", "Conv2DBackpropFilter"], [[0], [1, 2]]),
+        (["BiasAdd", "Conv2D"], [[0], [1]]),
+        (["Mul", "Add"], [[0], [1]]),
+    ],
+)
+def test_fused_operations_stay_in_one_part(kinds, expected):
+    assert parts_of_node([_Operation(kind) for kind in kinds], range(len(kinds))) == expected

@@ -1,0 +1,262 @@
+"""TensorFlow's insides do what is relied on, and no other module touches them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+import pytest
+import tensorflow as tf
+
+from profiles import tensorflow_internals as internals
+from tests.steps import small_cnn
+
+ROOT = Path(internals.__file__).parents[1]
+OF_OTHERS = frozenset("tf tensorflow keras graph func_graph operation op concrete function".split())
+"""Names under which the sources know things of TensorFlow and Keras."""
+
+
+@pytest.mark.parametrize("on", ["0", "1"])
+def test_one_dnn_is_on_where_it_is_asked_for(on: str) -> None:
+    code = "from profiles.tensorflow_internals import one_dnn_is_on; print(one_dnn_is_on())"
+    environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": on}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(on == "1")
+
+
+def test_definitions_tell_inputs_and_statefulness() -> None:
+    product = internals.operation_definition("MatMul")
+    assert product is not None
+    assert [each.name for each in product.input_arg] == ["a", "b"]
+    assert not product.is_stateful
+    write = internals.operation_definition("AssignVariableOp")
+    assert write is not None
+    assert write.is_stateful
+    assert internals.operation_definition("NoSuchOperation") is None
+
+
+def test_an_error_names_the_lines_of_the_traceback_that_was_set() -> None:
+    graph = tf.Graph()
+    with graph.as_default():
+        original = tf.constant(1.0).op
+        copy = tf.constant(2.0).op
+    lines = [frame.lineno for frame in original.traceback]
+    assert [frame.lineno for frame in copy.traceback] != lines
+    internals.set_traceback(copy, original.traceback[:])
+    assert [frame.lineno for frame in copy.traceback] == lines
+
+
+def captured(function: Callable[[], Any]) -> Any:
+    """The placeholder of the one thing that a function captures."""
+    (placeholder,) = tf.function(function, autograph=False).get_concrete_function().inputs
+    return placeholder
+
+
+def test_the_content_of_a_handle_is_that_of_its_variable() -> None:
+    variable = tf.Variable(tf.zeros((2, 3), tf.float64))
+    content = internals.variable_content(captured(lambda: variable + 1.0))
+    assert content is not None
+    assert tf.as_dtype(content.dtype) == tf.float64
+    assert tf.TensorShape(content.shape) == (2, 3)
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+    assert internals.variable_content(captured(table.size)) is None
+
+
+def test_a_handle_with_content_can_be_read_with_its_shape() -> None:
+    variable = tf.Variable(tf.zeros((2, 3)))
+    known = captured(lambda: variable + 1.0)
+    with tf.Graph().as_default():
+        handle = tf.raw_ops.Placeholder(dtype=tf.resource, shape=())
+        unknown = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+        assert unknown.shape.rank is None
+        internals.copy_variable_content(known, handle)
+        assert tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32).shape == (2, 3)
+
+
+def test_a_plain_variable_belongs_to_no_strategy() -> None:
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        distributed = tf.Variable(1.0)
+        plain = internals.plain_variable(initial_value=1.0, trainable=False)
+    assert hasattr(distributed, "values")
+    assert not hasattr(plain, "values")
+    assert plain.numpy() == 1
+
+
+def calling_another() -> tf.types.experimental.ConcreteFunction:
+    inner = tf.function(lambda x: x * 2.0, autograph=False)
+    outer = tf.function(lambda x: inner(x) + 1.0, autograph=False)
+    return outer.get_concrete_function(tf.TensorSpec([None]))
+
+
+def call_in(graph: tf.Graph) -> tf.Operation:
+    (call,) = (each for each in graph.get_operations() if "Call" in each.type)
+    return call
+
+
+def test_the_body_of_a_call_is_found() -> None:
+    call = call_in(calling_another().graph)
+    function = internals.function_in_graph(call.graph, call.get_attr("f").name)
+    with call.graph.as_default():
+        body = internals.body_of_function(function, [tf.TensorShape([5])])
+    assert "Mul" in {each.type for each in body.get_operations()}
+    assert [each.shape.as_list() for each in body.outputs] == [[None]]
+
+
+def test_a_body_whose_definition_has_no_shapes_gets_those_of_the_call() -> None:
+    call = call_in(calling_another().graph)
+    definition = internals.function_in_graph(call.graph, call.get_attr("f").name).cached_definition
+    without_shapes = type(definition).FromString(definition.SerializeToString())
+    without_shapes.arg_attr.clear()
+    function = SimpleNamespace(cached_definition=without_shapes)
+    body = internals.body_of_function(function, [tf.TensorShape([5])])
+    assert [each.shape for each in body.inputs] == [(5,)]
+    assert [each.shape for each in body.outputs] == [(5,)]
+
+
+def test_a_call_runs_in_another_graph_once_its_functions_are_there() -> None:
+    call = call_in(calling_another().graph)
+
+    @tf.function(input_signature=[tf.TensorSpec([2])], autograph=False)
+    def copied(x: tf.Tensor) -> tf.Tensor:
+        graph = tf.compat.v1.get_default_graph()
+        internals.add_functions(call.graph, graph)
+        internals.add_functions(call.graph, graph)  # what is there already is no error
+        attributes = dict(call.node_def.attr.items())
+        return graph.create_op(call.type, [x], dtypes=[tf.float32], attrs=attributes).outputs[0]
+
+    assert copied([1.0, 2.0]).numpy().tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("autograph", [True, False])
+@pytest.mark.parametrize("reduce_retracing", [True, False])
+def test_another_function_can_be_traced_alike(autograph: bool, reduce_retracing: bool) -> None:
+    options = {"autograph": autograph, "reduce_retracing": reduce_retracing}
+    assert internals.tracing_options(tf.function(abs, **options)) == options
+
+
+def test_compilation_by_xla_is_seen() -> None:
+    assert internals.is_compiled_by_xla(tf.function(abs, jit_compile=True))
+    assert not internals.is_compiled_by_xla(tf.function(abs, jit_compile=False))
+    assert not internals.is_compiled_by_xla(tf.function(abs))
+    assert not internals.is_compiled_by_xla(abs)
+
+
+def test_arguments_are_bound_as_the_function_itself_does() -> None:
+    function = tf.function(lambda x, factor, y: x * factor + y, autograph=False)
+    spec = tf.TensorSpec(())
+    kind = function.get_concrete_function(spec, 3, y=spec).function_type
+    bound = internals.bound_arguments(kind, (tf.constant(1.0), 3), {"y": tf.constant(2.0)})
+    assert [float(each) for each in kind.unpack_inputs(bound)] == [1.0, 2.0]
+    with pytest.raises(TypeError):
+        internals.bound_arguments(kind, (), {})
+
+
+def test_captured_tensors_can_be_exchanged_for_one_call() -> None:
+    variable, copy = tf.Variable(1.0), tf.Variable(10.0)
+    function = tf.function(lambda x: variable.assign_add(x), autograph=False)
+    concrete = function.get_concrete_function(tf.TensorSpec(()))
+    internals.call_with_captures(concrete, [tf.constant(2.0)], [copy.handle])
+    assert (variable.numpy(), copy.numpy()) == (1.0, 12.0)
+    concrete(tf.constant(2.0))
+    assert (variable.numpy(), copy.numpy()) == (3.0, 12.0)
+
+
+def test_a_tape_is_noticed() -> None:
+    assert not internals.a_tape_may_record()
+    with tf.GradientTape():
+        assert internals.a_tape_may_record()
+
+
+def test_an_endless_function_can_be_cancelled() -> None:
+    endless = tf.function(
+        lambda: tf.while_loop(lambda x: x >= 0.0, lambda x: [x + 1.0], [0.0]), autograph=False
+    ).get_concrete_function()
+    with internals.cancellable() as cancel:
+        timer = threading.Timer(0.5, cancel)
+        timer.start()
+        with pytest.raises(tf.errors.CancelledError):
+            endless()
+        timer.join()
+    assert tf.function(lambda: tf.constant(1))().numpy() == 1, "others run on"
+
+
+def test_every_compilation_of_a_model_is_another() -> None:
+    model = small_cnn()
+    mark = internals.compile_mark(model)
+    assert mark is not None
+    assert internals.compile_mark(model) is mark
+    model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+    assert internals.compile_mark(model) is not mark
+
+
+def sources() -> list[Path]:
+    packages = ("checkmate_tf", "profiles", "solvers", "experiments")
+    found = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    return [path for path in found if path != Path(internals.__file__)]
+
+
+def private_uses(tree: ast.AST) -> list[str]:
+    """Imports of TensorFlow's and Keras' insides, and private attributes of their objects."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [each.name for each in node.names if is_inside(each.name)]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{each.name}" for each in node.names]
+            found += [name for name in names if is_inside(name)]
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            owner = node.value.attr if isinstance(node.value, ast.Attribute) else None
+            owner = node.value.id if isinstance(node.value, ast.Name) else owner
+            found += [f"{owner}.{node.attr}"] if owner in OF_OTHERS else []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            is_access = node.func.id in ("getattr", "setattr", "hasattr") and len(node.args) > 1
+            name = node.args[1] if is_access else None
+            if isinstance(name, ast.Constant) and is_private(str(name.value)):
+                found.append(f"{node.func.id} {name.value}")
+    return found
+
+
+def is_inside(module: str) -> bool:
+    return module.startswith(("tensorflow.python", "tensorflow.core", "keras.src")) or (
+        ".pywrap" in module or ("._" in module and module.startswith(("tensorflow", "keras")))
+    )
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from tensorflow.python.eager import record",
+        "from tensorflow.python import pywrap_tfe",
+        "import keras.src.models",
+        "graph._functions",
+        "operation.graph._get_function(name)",
+        "self.concrete._call_flat([])",
+        "getattr(function, '_jit_compile', None)",
+    ],
+)
+def test_a_private_use_is_found(code: str) -> None:
+    assert private_uses(ast.parse(code))
+
+
+def test_nobody_else_uses_what_is_private() -> None:
+    assert len(sources()) > 100
+    found = {
+        str(path.relative_to(ROOT)): uses
+        for path in sources()
+        if (uses := private_uses(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert not found
