@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import runpy
 from pathlib import Path
 
+from solvers.api import SOLVERS
 from solvers.errors import CheckmateError
 
 # The exit statuses of `checkmate-tf`, which scripts rely on.
@@ -43,6 +45,34 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", default="", metavar="NAME", help="of the MILP: cvxpy, cvxpy:SCIPY, gurobi, …"
     )
+    add_solver_file(parser)
+
+
+def add_solver_file(parser: argparse.ArgumentParser) -> None:
+    """A file that registers solvers of the user's own."""
+    parser.add_argument(
+        "--solver-file", type=Path, metavar="FILE.py", help="registers solvers of your own"
+    )
+
+
+def load_solver_file(path: Path | None) -> None:
+    """Run a file that registers solvers with `solvers.register`, if one is given.
+
+    Raises:
+        CheckmateError: it can't be read, or fails, or registers nothing.
+    """
+    if path is None:
+        return
+    known = len(SOLVERS)
+    try:
+        # Not a module that could be imported by name: so processes get its functions themselves.
+        runpy.run_path(str(path))
+    except CheckmateError as error:
+        raise CheckmateError(f"{path}: {error}") from error
+    except Exception as error:
+        raise CheckmateError(f"{path}: {type(error).__name__}: {error}") from error
+    if len(SOLVERS) == known:
+        raise CheckmateError(f"{path}: registers no solver; decorate one with @solvers.register")
 
 
 def check_folder(path: Path) -> None:

@@ -14,6 +14,7 @@ from checkmate_tf.cli.arguments import (
     SOLVED,
     add_solver_arguments,
     check_folder,
+    load_solver_file,
     whole_number,
 )
 from checkmate_tf.interrupts import noted_interrupts
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run every solver under every budget on every graph; Ctrl-C keeps the rows that are done."""
+    load_solver_file(arguments.solver_file)
     for path in (arguments.csv, arguments.plot):
         if path is not None:
             check_folder(path)

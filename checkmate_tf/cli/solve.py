@@ -17,6 +17,7 @@ from checkmate_tf.cli.arguments import (
     SOLVED,
     add_solver_arguments,
     check_folder,
+    load_solver_file,
 )
 from checkmate_tf.progress import solver_progress
 from solvers import (
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Solve, print, write; the exit status."""
+    load_solver_file(arguments.solver_file)
     graph = ComputationGraph.load(arguments.graph)
     budget = parse_budget(arguments.budget)
     find_solver(arguments.solver)
