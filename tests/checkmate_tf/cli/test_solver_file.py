@@ -54,9 +54,8 @@ def test_its_answer_passes_the_simulator(
 ) -> None:
     graph, mine = files
     mine.write_text(MINE.replace("range(len(graph))", "reversed(range(len(graph)))"))
-    assert main(
-        ["solve", graph, "--budget", "100%", "--solver", "mine", "--solver-file", str(mine)]
-    )
+    arguments = ["solve", graph, "--budget", "100%", "--solver", "mine"]
+    assert main([*arguments, "--solver-file", str(mine)]) == 2
     assert "mine" in capsys.readouterr().err
 
 
