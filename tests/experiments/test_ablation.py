@@ -23,7 +23,9 @@ def test_what_a_chain_finds_is_no_better_than_the_bound() -> None:
     (task,) = tasks(quick=True)
     result = search(task, seed=7)
     assert search(task, seed=7).overhead == result.overhead, "the moves are counted, not timed"
-    bound = solve(task.graph, task.budget / 100, "auto", 20, order="free").bound
-    assert bound is not None
+    bounded = solve(task.graph, task.budget / 100, "auto", 20, order="free")
+    assert bounded.bound is not None
+    # A bound may hold for one order of the nodes only; the chain is free to find another.
+    bound = bounded.bound if bounded.bound_order == "free" else task.graph.one_pass_cost
     assert result.overhead is None or 1 + result.overhead / 100 >= bound / task.graph.one_pass_cost
     assert as_table({"as it is": [result]}).row_count == 1
