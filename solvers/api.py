@@ -77,7 +77,7 @@ _PLANS = "accounting"  # of `solvers.checkpointing.cheapest.cheapest`
 
 _TABLE = (
     # name, kind, valid on, needs, options, summary, module:function
-    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found in the time limit; its search computes a node ≤ 20 times", "portfolio:solve_auto"),
+    ("auto", "portfolio", "any", "numba, highspy", "backend starts", "the best found in the time limit; its search computes a node ≤ 20 times", "portfolio.solver:solve_auto"),
     ("cutting_planes", "exact", "any", "highspy", "backend", "exact for a fixed order; adds memory constraints where needed", "cutting_planes.fixed_order:solve_cutting_planes"),
     ("search", "search", "any", "numba", "starts", "local search, fixed or free order; computes a node at most 20 times", "local_search.solver:solve_search"),
     ("milp", "exact", "any", "cvxpy or gurobi", _PROGRAM, "frontier-advancing MILP (Jain et al., eq. 9)", "checkmate.milp:solve_milp"),
