@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from checkmate_tf.graph.contraction import group_operations
@@ -62,11 +61,6 @@ class Extraction:
                 continue  # the last node only keeps the results
             yield node, () if node in seen else self.attached[node]
             seen.add(node)
-
-    @cached_property
-    def node_of(self) -> dict[int, int]:
-        """The node that computes an operation."""
-        return {m: node for node, members in enumerate(self.nodes) for m in members}
 
 
 def extract(

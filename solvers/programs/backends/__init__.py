@@ -88,8 +88,3 @@ def stoppable(name: str, stop: threading.Event) -> Backend:
 def can_stop(name: str) -> bool:
     """Whether the backend called `name` answers with what it has when it is told to stop."""
     return name == "highs"
-
-
-def available() -> list[str]:
-    """Names of the backends whose packages are installed."""
-    return [n for n, entry in _BACKENDS.items() if importlib.util.find_spec(entry.package)]

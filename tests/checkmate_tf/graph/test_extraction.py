@@ -48,12 +48,13 @@ def test_no_cost_is_zero_and_none_is_the_same_for_all(extracted):
 
 def test_convolutions_stay_with_their_biases(extracted):
     program = extracted.program
+    node_of = {m: node for node, members in enumerate(extracted.nodes) for m in members}
     fused = 0
     for number, op in enumerate(program.operations):
         for tensor in program.reads[number]:
             fused_pair = fuses_into(program.operations[tensor.producer].type, op.type)
-            if fused_pair and number in extracted.node_of:
-                assert extracted.node_of[number] == extracted.node_of[tensor.producer]
+            if fused_pair and number in node_of:
+                assert node_of[number] == node_of[tensor.producer]
                 fused += 1
     assert fused == 6
 

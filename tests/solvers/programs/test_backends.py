@@ -1,18 +1,17 @@
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
 from solvers import SolverError, Status, solve
 from solvers.checkmate.formulation import build_frontier
 from solvers.graph.layer_graphs import unit_chain, vgg19
-from solvers.programs.backends import available, backend
+from solvers.programs.backends import backend
 from solvers.programs.certificates import dual_bound, satisfies
 from tests.graphs import NAMED, Expected
 
-BACKENDS = [
-    name
-    for name in ("cvxpy", "cvxpy:SCIPY", "gurobi", "highs")
-    if name.split(":")[0] in available()
-]
+PACKAGES = {"cvxpy": "cvxpy", "cvxpy:SCIPY": "cvxpy", "gurobi": "gurobipy", "highs": "highspy"}
+BACKENDS = [name for name, package in PACKAGES.items() if find_spec(package) is not None]
 
 
 @pytest.mark.parametrize("name", [name for name in BACKENDS if ":" not in name])
