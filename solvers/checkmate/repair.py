@@ -12,7 +12,7 @@ def repair(graph: ComputationGraph, schedule: Schedule, budget: int) -> Schedule
     """A schedule within `budget` bytes near `schedule`, or None where dropping does not help.
 
     At the peak the largest retained value is dropped that its stage does not read, from its last
-    use until its next; what then must be computed again follows from `least_recomputation`.
+    use until its next; what must then be recomputed follows from `least_recomputation`.
     """
     for _ in range(2 * len(graph)):
         simulation = simulate(graph, schedule)

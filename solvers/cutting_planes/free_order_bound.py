@@ -75,7 +75,7 @@ def free_order_bound(
 
 
 def _pressure(graph: ComputationGraph, before: list[int], after: list[int]) -> NDArray[np.int64]:
-    """Bytes around the first computation of each node if nothing is ever computed again."""
+    """Bytes around the first computation of each node if nothing is ever recomputed."""
     pressure = graph.memories + graph.workspaces
     for i, users in enumerate(graph.users):
         until = functools.reduce(operator.or_, (before[user] | 1 << user for user in users), 0)
