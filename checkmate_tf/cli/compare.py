@@ -26,7 +26,7 @@ from solvers.comparison import Row, cases, run_cases, write_csv
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Graphs, budgets, solvers, and where the results go."""
     parser.add_argument("graphs", type=Path, nargs="+", metavar="GRAPH", help="JSON files")
-    parser.add_argument("--budget", nargs="+", required=True, metavar="80%%|2GiB|BYTES")
+    parser.add_argument("--budget", nargs="+", required=True, metavar="80%|2GiB|BYTES")
     parser.add_argument("--solver", nargs="+", default=["all"], metavar="all|NAME")
     parser.add_argument("--csv", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png, .pdf or .svg")

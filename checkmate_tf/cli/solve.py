@@ -44,7 +44,7 @@ _EXIT_STATUS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A graph, a budget, and how to solve."""
     parser.add_argument("graph", type=Path, metavar="GRAPH", help="a JSON file")
-    parser.add_argument("--budget", required=True, metavar="80%%|2GiB|BYTES|min")
+    parser.add_argument("--budget", required=True, metavar="80%|2GiB|BYTES|min")
     parser.add_argument("--solver", default="auto", metavar="NAME")
     parser.add_argument("--output", type=Path, metavar="PLAN.json")
     parser.add_argument(
