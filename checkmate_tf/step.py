@@ -19,11 +19,16 @@ from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
 from checkmate_tf.rewriting.batch_guard import call_if_larger
 from checkmate_tf.rewriting.rewrite import rewrite_extracted
-from checkmate_tf.trace.keras_models import forget_functions, is_model
+from checkmate_tf.trace.keras_models import (
+    forget_functions,
+    is_model,
+    prepare_before_training,
+    switch_off_xla,
+)
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Arguments, Traced, Tracer, batch_of, relaxed_batch
 from checkmate_tf.user_warnings import warn_user
-from profiles.tensorflow_internals import is_compiled_by_xla
+from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
 from solvers import CheckmateError
 
 
@@ -69,6 +74,8 @@ class RematerializedStep:
         self._lock = threading.RLock()
         self._said: set[str] = set()
         self.plan = None
+        if self._model is not None and unbound is None:
+            prepare_before_training(self._model)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As methods do: the step of one model, which keeps it."""
@@ -85,7 +92,17 @@ class RematerializedStep:
             method = self.function.__get__(instance, owner)
             bound = RematerializedStep(method, self._request, instance, unbound=self)
             vars(instance)[key] = bound
+        bound.prepare(instance)
         return bound
+
+    def prepare(self, model: Any) -> None:
+        """Switch off XLA, Keras' default on a GPU, before it makes a function of this step."""
+        if is_model(model) and switch_off_xla(model):
+            self._say_once(
+                "XLA is switched off for this model (jit_compile=False): it orders operations by "
+                "itself, which undoes rematerialization. On a GPU steps may take longer without "
+                "it; to train with XLA, leave rematerialize out"
+            )
 
     def __reduce__(self) -> Any:
         """A copy, as of the model that it belongs to, plans for itself."""
@@ -134,7 +151,7 @@ class RematerializedStep:
         if key not in traced.runs:
             with self._lock:
                 if key not in traced.runs:
-                    _refuse_compilation(self.function, self._owner)
+                    _refuse_compilation(self.function)
                     self._tracer.note_new_trace(arguments)
                     traced.runs[key] = self._planned_run(concrete, batch_size)
         return traced.runs[key]
@@ -168,7 +185,7 @@ class RematerializedStep:
 
     def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What makes the step a part of the function that is being traced."""
-        _refuse_compilation(self.function, self._owner)
+        _refuse_compilation(self.function)
         batch = batch_of(arguments)
         self._batches.note(batch)
         concrete = self._tracer.trace_anew(arguments)
@@ -203,13 +220,13 @@ class RematerializedStep:
             warn_user(message)
 
 
-def _refuse_compilation(function: Callable[..., Any], owner: Any) -> None:
+def _refuse_compilation(function: Callable[..., Any]) -> None:
     """XLA schedules for itself and ignores the order that saves memory."""
-    if is_compiled_by_xla(function) or getattr(owner, "jit_compile", False) is True:
+    if is_compiled_by_xla(function) or is_traced_for_xla():
         raise CheckmateError(
-            "the step is compiled by XLA, which undoes rematerialization: compile the model "
-            "with model.compile(…, jit_compile=False), or the function with "
-            "tf.function(jit_compile=False)"
+            "the step is compiled by XLA, which undoes rematerialization: make the function that "
+            "calls it with tf.function(jit_compile=False), or the model with "
+            "model.compile(…, jit_compile=False)"
         )
 
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import cancellation, record
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
-from tensorflow.python.ops import handle_data_util
+from tensorflow.python.ops import control_flow_util, handle_data_util
 from tensorflow.python.ops.variables import default_variable_creator_v2
 from tensorflow.python.util import _pywrap_util_port
 
@@ -102,6 +103,12 @@ def tracing_options(function: Any) -> dict[str, Any]:
 def is_compiled_by_xla(function: Any) -> bool:
     """Whether `function` is a tf.function with jit_compile=True."""
     return bool(getattr(function, "_jit_compile", None))
+
+
+def is_traced_for_xla() -> bool:
+    """Whether what is being traced will be compiled by XLA, here or in a function around it."""
+    graph = tf.compat.v1.get_default_graph()
+    return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
 
 
 def bound_arguments(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

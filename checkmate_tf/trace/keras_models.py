@@ -7,6 +7,7 @@ that is exchanged in between would never run.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -66,6 +67,33 @@ def _made_when_called(model: Any, kind: str) -> Callable[[Any], Any]:
         return getattr(model, f"{kind}_function")(iterator)
 
     return function
+
+
+def switch_off_xla(model: Any) -> bool:
+    """Let Keras make functions of the model's steps without XLA; whether it was on."""
+    if not getattr(model, "compiled", False) or not getattr(model, "jit_compile", False):
+        return False
+    model.jit_compile = False
+    return True
+
+
+def prepare_before_training(model: Any) -> None:
+    """Call `model.train_step.prepare(model)`, if there is one, before a function is made of it.
+
+    A step that is assigned to a model is not asked otherwise: only what a class holds is.
+    """
+    if "make_train_function" in vars(model):
+        return
+    make, known = type(model).make_train_function, weakref.ref(model)
+
+    def make_train_function(force: bool = False) -> Any:
+        model: Any = known()
+        prepare = getattr(model.train_step, "prepare", None)
+        if prepare is not None:
+            prepare(model)
+        return make(model, force)
+
+    model.make_train_function = make_train_function
 
 
 def training_state(model: Any) -> tuple[Any, tuple[int, ...]]:

@@ -151,6 +151,22 @@ def test_compilation_by_xla_is_seen() -> None:
     assert not internals.is_compiled_by_xla(abs)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_trace_for_xla_is_known_as_one(compiled: bool, nested: bool) -> None:
+    seen = []
+
+    @tf.function
+    def inner(x: Any) -> Any:
+        seen.append(internals.is_traced_for_xla())
+        return x + 1
+
+    function = (lambda x: inner(x)) if nested else inner.python_function
+    tf.function(function, jit_compile=compiled).get_concrete_function(tf.TensorSpec([2]))
+    assert seen == [compiled]
+    assert not internals.is_traced_for_xla()
+
+
 def test_arguments_are_bound_as_the_function_itself_does() -> None:
     function = tf.function(lambda x, factor, y: x * factor + y, autograph=False)
     spec = tf.TensorSpec(())
