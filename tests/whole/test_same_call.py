@@ -5,7 +5,6 @@ Every test compares with the plain step: Keras' own `fit`, or `tf.function`.
 
 from __future__ import annotations
 
-import gc
 import warnings
 
 import keras
@@ -93,17 +92,15 @@ def test_a_decorator_after_fit_is_not_ignored(how):
 
 def test_to_decorate_twice_is_to_plan_anew():
     """As when a cell of a notebook runs twice."""
-    gc.collect()  # a share counts from what is held, also by what other tests have left
     model = dense_model()
     model.compile("sgd", "mse", jit_compile=False)
-    budgets = []
-    for budget in (0.95, 0.8):
+    # Bytes, for a share counts from what is held, also by batches that are on their way.
+    for budget in (64 << 20, 48 << 20):
         model.train_step = checkmate_tf.rematerialize(
             model.train_step, batch_size=BATCH, **{**QUICK, "budget": budget}
         )
         fit(model)
-        budgets.append(model.train_step.plan.budget)
-    assert budgets[1] < budgets[0]
+        assert model.train_step.plan.budget == budget
     assert not hasattr(model.train_step.function, "plan")
 
 
