@@ -1,0 +1,130 @@
+"""Figure 6: the largest batch in 16 GB whose step costs at most one extra forward pass.
+
+Sizes are affine in the batch, so a rule's largest batch follows from its plans at batch 1. For the
+optimum batches are bisected: each question is answered by a schedule cheap enough, or by a bound.
+
+Columns: what is published; the paper's accounting, in which rules hold what their matrices say and
+fixed memory is taken off twice for them, once for Checkmate; and counted once, by the simulator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.paper.cells import Cell
+from experiments.paper.pictures import bars
+from experiments.paper.published import FIG6, FIG6_PRINTED
+from experiments.paper.settings import GPU_BYTES, Settings
+from experiments.paper.strategies import RULES, TITLES, Plan, plans
+from solvers import ComputationGraph, Progress, solve
+from solvers.graph.bounds import least_need
+
+_NETWORKS = ("U-Net", "FCN8", "FCN8-VGG", "SegNet", "VGG19", "ResNet50", "MobileNet")
+_QUICK = ("VGG19",)
+
+_ENOUGH = 1 + 1e-9
+"""Costs are added in different orders."""
+
+
+def run(settings: Settings) -> None:
+    """Every network under every rule, and at the optimum."""
+    names = _QUICK if settings.quick else _NETWORKS
+    asked = [(name, rule) for name in names for rule in (*RULES, "checkmate")]
+    cells = []
+    for name, rule in asked:
+        graph = settings.network(name)
+        if rule == "checkmate":
+            arguments: dict[str, Any] = {"graph": graph, "time_limit": settings.time_limit}
+            cells.append(Cell(f"{name} largest batch", largest_by_search, arguments))
+        else:
+            cells.append(Cell(f"{name} {rule}", plans, {"graph": graph, "rule": rule}))
+    rows = []
+    for (name, rule), answer in zip(asked, settings.answers("fig6", cells), strict=True):
+        if answer:
+            rows.append(_row(settings.network(name), name, rule, answer))
+    settings.write_table("fig6", "largest batch in 16 GB, at most one extra forward pass", rows)
+    bars(settings.output / "fig6.png", rows)
+
+
+def _row(graph: ComputationGraph, name: str, rule: str, answer: Any) -> dict[str, Any]:
+    if rule == "checkmate":
+        theirs = ours = answer["largest"]
+        proved = "yes" if answer["impossible"] == ours + 1 else f"below {answer['impossible']}"
+    else:
+        theirs = largest_by_rule(graph, answer, "matrices", fixed_times=2)
+        ours = largest_by_rule(graph, answer, "simulator", fixed_times=1)
+        proved = ""
+    return {
+        "network": name,
+        "strategy": TITLES[rule],
+        "published": FIG6.get(name, {}).get(rule),
+        "source": "printed" if (name, rule) in FIG6_PRINTED else "",
+        "paper's accounting": theirs,
+        "counted once": ours,
+        "largest": proved,
+    }
+
+
+def most_cost(graph: ComputationGraph) -> float:
+    """One pass and one extra forward pass, right side of (10)."""
+    return graph.one_pass_cost + sum(node.cost for node in graph.nodes if not node.backward)
+
+
+def largest_by_rule(
+    graph: ComputationGraph, found: list[Plan], accounting: str, fixed_times: int
+) -> int | None:
+    """The largest batch of the plans of a rule at batch 1; None if all cost too much.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import vgg19
+        >>> largest_by_rule(vgg19(), plans(vgg19(), "ap_sqrt"), "matrices", fixed_times=2)
+        197
+    """
+    limit = most_cost(graph) * _ENOUGH
+    room = GPU_BYTES - fixed_times * graph.fixed_bytes
+    sizes = (int(room // plan[accounting]) for plan in found if plan["cost"] <= limit)
+    return max(sizes, default=None)
+
+
+def largest_by_search(graph: ComputationGraph, time_limit: float) -> dict[str, Any]:
+    """The largest batch with a schedule that was found, and the least that has none, proved.
+
+    Between the two is what the time limit left open.
+    """
+    room = GPU_BYTES - graph.fixed_bytes
+    impossible = room // least_need(graph) + 1
+    largest, unknown = 0, impossible
+    while unknown - largest > 1:
+        # The largest single step is often the whole limit.
+        batch = unknown - 1 if not largest else (largest + unknown) // 2
+        found = _fits(graph, graph.fixed_bytes + room // batch, time_limit)
+        if found:
+            largest = batch
+        else:
+            unknown = batch
+            impossible = batch if found is False else impossible
+        if not largest and not found:
+            largest = _kept_at_least(graph, room)
+    return {"largest": largest, "impossible": impossible}
+
+
+def _kept_at_least(graph: ComputationGraph, room: int) -> int:
+    """A batch that keeping everything allows."""
+    (plan,) = plans(graph, "checkpoint_all")
+    return int(room // plan["simulator"])
+
+
+def _fits(graph: ComputationGraph, budget: int, time_limit: float) -> bool | None:
+    """Whether some schedule is within the bytes and cheap enough; None if it stays open."""
+    limit = most_cost(graph) * _ENOUGH
+
+    def stop(progress: Progress) -> None:
+        cheap = progress.cost is not None and progress.cost <= limit
+        if cheap or (progress.bound is not None and progress.bound > limit):
+            raise KeyboardInterrupt  # to which a solver answers with what it has
+
+    answer = solve(graph, budget, "auto", time_limit, order="fixed", on_progress=stop)
+    if answer.cost is not None and answer.cost <= limit:
+        return True
+    dear = answer.bound is not None and answer.bound > limit
+    return False if dear or str(answer.status) == "infeasible" else None

@@ -1,0 +1,110 @@
+"""Costs over a range of budgets, for one graph: what figure 5 draws and table 2 averages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.paper.cells import Cell
+from experiments.paper.settings import GPU_BYTES, Settings
+from experiments.paper.strategies import ask, plans, rules_for
+from solvers import ComputationGraph
+from solvers.graph.bounds import least_need
+
+BATCHES = {"VGG16": 256, "VGG19": 256, "MobileNet": 512, "U-Net": 32, "ResNet50": 256}
+"""Those of figure 5 and table 2."""
+
+AS_PUBLISHED = {
+    "rounding": "deterministic", "epsilons": (0.1,), "thresholds": (0.5,), "repair": False,
+}  # fmt: skip
+"""Options of two-phase rounding as the paper describes it."""
+
+_SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "checkmate": ("auto", {}),
+    "rounding": ("lp_rounding", {}),
+    "rounding as published": ("lp_rounding", AS_PUBLISHED),
+    "bound": ("lp_bound", {}),
+}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One graph under every strategy.
+
+    Attributes:
+        budgets: bytes, fixed ones included, ascending.
+        rules: every rule's plans; see `experiments.paper.strategies`.
+        solved: what each solver answered at every budget.
+    """
+
+    graph: ComputationGraph
+    budgets: list[int]
+    rules: dict[str, list[dict[str, float]]]
+    solved: dict[str, list[dict[str, Any]]]
+
+    def optimum(self, number: int) -> float | None:
+        """The least cost known at a budget."""
+        kept = [answers[number]["cost"] for answers in self.solved.values()]
+        return min((each for each in kept if each is not None), default=None)
+
+    def bound(self, number: int) -> float:
+        """The best lower bound at a budget; one pass holds for all."""
+        known: list[float] = [self.graph.one_pass_cost]
+        for answers in self.solved.values():
+            if answers[number]["bound"] is not None:
+                known.append(answers[number]["bound"])
+        return max(known)
+
+
+def graphs(settings: Settings, names: tuple[str, ...]) -> list[ComputationGraph]:
+    """The networks at the paper's batches, and the authors' profiles where they are there."""
+    found = []
+    for name in names:
+        found.append(settings.network(name, BATCHES[name]))
+        theirs = settings.authors(name)
+        if theirs is not None:
+            found.append(theirs)
+    return found
+
+
+def sweep(settings: Settings, graph: ComputationGraph) -> Sweep:
+    """Put every budget to every strategy."""
+    rules = rules_for(graph)
+    rule_cells = [
+        Cell(f"{graph.name} {each}", plans, {"graph": graph, "rule": each}) for each in rules
+    ]
+    by_rule = dict(zip(rules, settings.answers(graph.name, rule_cells), strict=True))
+    budgets = _budgets(graph, by_rule["checkpoint_all"][0]["matrices"], settings.points)
+    cells = [
+        Cell(
+            f"{graph.name} {budget} {name}",
+            ask,
+            {
+                "graph": graph,
+                "budget": budget,
+                "solver": solver,
+                "time_limit": settings.time_limit,
+                "options": options,
+            },
+        )
+        for name, (solver, options) in _SOLVERS.items()
+        for budget in budgets
+    ]
+    answers = settings.answers(graph.name, cells)
+    count = len(budgets)
+    solved = {
+        name: answers[count * place : count * (place + 1)] for place, name in enumerate(_SOLVERS)
+    }
+    return Sweep(graph, budgets, by_rule, solved)
+
+
+def _budgets(graph: ComputationGraph, most: float, points: int) -> list[int]:
+    """Evenly from the largest single step to what keeping all takes, and 16 GB if between."""
+    least = least_need(graph)
+    budgets = {
+        graph.fixed_bytes + int(least + (most - least) * number / points)
+        for number in range(points + 1)
+    }
+    if graph.fixed_bytes + least < GPU_BYTES < graph.fixed_bytes + most:
+        budgets.add(GPU_BYTES)
+    return sorted(budgets)
