@@ -10,7 +10,7 @@ from experiments.paper.settings import GPU_BYTES, Settings
 from experiments.paper.strategies import TITLES, cheapest_cost
 from experiments.paper.sweep import Sweep, graphs, sweep
 
-_NETWORKS = ("VGG16", "MobileNet", "U-Net")
+_NETWORKS = ("VGG16", "U-Net", "MobileNet")
 
 
 def run(settings: Settings) -> None:

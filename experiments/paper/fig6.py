@@ -16,8 +16,9 @@ from experiments.paper.pictures import bars
 from experiments.paper.published import FIG6, FIG6_PRINTED
 from experiments.paper.settings import GPU_BYTES, Settings
 from experiments.paper.strategies import RULES, TITLES, Plan, plans
-from solvers import ComputationGraph, Progress, solve
+from solvers import ComputationGraph, Progress, Schedule, Status, solve
 from solvers.graph.bounds import least_need
+from solvers.graph.matrices import matrix_peak
 
 _NETWORKS = ("U-Net", "FCN8", "FCN8-VGG", "SegNet", "VGG19", "ResNet50", "MobileNet")
 _QUICK = ("VGG19",)
@@ -48,7 +49,7 @@ def run(settings: Settings) -> None:
 
 def _row(graph: ComputationGraph, name: str, rule: str, answer: Any) -> dict[str, Any]:
     if rule == "checkmate":
-        theirs = ours = answer["largest"]
+        theirs, ours = answer["matrices"], answer["largest"]
         proved = "yes" if answer["impossible"] == ours + 1 else f"below {answer['impossible']}"
     else:
         theirs = largest_by_rule(graph, answer, "matrices", fixed_times=2)
@@ -86,36 +87,39 @@ def largest_by_rule(
     return max(sizes, default=None)
 
 
-def largest_by_search(graph: ComputationGraph, time_limit: float) -> dict[str, Any]:
-    """The largest batch with a schedule that was found, and the least that has none, proved.
+def largest_by_search(graph: ComputationGraph, time_limit: float) -> dict[str, int]:
+    """The largest batches with a schedule that was found, and the least that has none, proved.
 
-    Between the two is what the time limit left open.
+    "largest" counts by the simulator; "matrices" by (2)–(5), and is what was found and no more.
+    Between "largest" and "impossible" is what the time limit left open.
     """
     room = GPU_BYTES - graph.fixed_bytes
+    (kept,) = plans(graph, "checkpoint_all")
+    found = {key: int(room // kept[accounting]) for key, accounting in _COUNTED.items()}
     impossible = room // least_need(graph) + 1
-    largest, unknown = 0, impossible
-    while unknown - largest > 1:
-        # The largest single step is often the whole limit.
-        batch = unknown - 1 if not largest else (largest + unknown) // 2
-        found = _fits(graph, graph.fixed_bytes + room // batch, time_limit)
-        if found:
-            largest = batch
-        else:
-            unknown = batch
-            impossible = batch if found is False else impossible
-        if not largest and not found:
-            largest = _kept_at_least(graph, room)
-    return {"largest": largest, "impossible": impossible}
+    for key in _COUNTED:
+        beyond = impossible if key == "largest" else found["largest"] + 1
+        batch = beyond - 1  # the largest single step is often the whole limit
+        while beyond - found[key] > 1:
+            schedule = _cheap(graph, graph.fixed_bytes + room // batch, time_limit)
+            if isinstance(schedule, Schedule):
+                R, S = schedule.to_matrices(graph)
+                by_matrices = matrix_peak(graph, R, S) - graph.fixed_bytes
+                found["matrices"] = max(found["matrices"], room // by_matrices)
+                found["largest"] = max(found["largest"], batch)
+            elif schedule is False:
+                impossible = batch
+            if found[key] < batch:
+                beyond = batch
+            batch = (found[key] + beyond) // 2
+    return {**found, "impossible": impossible}
 
 
-def _kept_at_least(graph: ComputationGraph, room: int) -> int:
-    """A batch that keeping everything allows."""
-    (plan,) = plans(graph, "checkpoint_all")
-    return int(room // plan["simulator"])
+_COUNTED = {"largest": "simulator", "matrices": "matrices"}
 
 
-def _fits(graph: ComputationGraph, budget: int, time_limit: float) -> bool | None:
-    """Whether some schedule is within the bytes and cheap enough; None if it stays open."""
+def _cheap(graph: ComputationGraph, budget: int, time_limit: float) -> Schedule | bool:
+    """A schedule within the bytes that is cheap enough; False if there is none, True if open."""
     limit = most_cost(graph) * _ENOUGH
 
     def stop(progress: Progress) -> None:
@@ -124,7 +128,7 @@ def _fits(graph: ComputationGraph, budget: int, time_limit: float) -> bool | Non
             raise KeyboardInterrupt  # to which a solver answers with what it has
 
     answer = solve(graph, budget, "auto", time_limit, order="fixed", on_progress=stop)
-    if answer.cost is not None and answer.cost <= limit:
-        return True
+    if answer.schedule is not None and answer.cost is not None and answer.cost <= limit:
+        return answer.schedule
     dear = answer.bound is not None and answer.bound > limit
-    return False if dear or str(answer.status) == "infeasible" else None
+    return not (dear or answer.status is Status.INFEASIBLE)

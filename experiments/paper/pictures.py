@@ -80,20 +80,22 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
 def bars(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Figure 6: a panel for every network, three bars for every strategy."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    figure = Figure(figsize=(max(6, 4.2 * len(networks)), 4.8), layout="constrained")
-    panels = figure.subplots(1, len(networks), squeeze=False)[0]
-    columns = {"published": "white", "paper's accounting": "0.65", "counted once": "0.2"}
-    for axes, network in zip(panels, networks, strict=True):
+    columns, lines = min(4, len(networks)), -(-len(networks) // 4)
+    figure = Figure(figsize=(max(6, 4 * columns), 4.8 * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False).flatten()
+    shades = {"published": "white", "paper's accounting": "0.65", "counted once": "0.2"}
+    for axes in panels[len(networks) :]:
+        axes.set_visible(False)
+    for axes, network in zip(panels, networks, strict=False):
         own = [row for row in rows if row["network"] == network]
-        for place, (column, shade) in enumerate(columns.items()):
+        for place, (column, shade) in enumerate(shades.items()):
             axes.bar(
                 [number + 0.27 * (place - 1) for number in range(len(own))],
                 [row[column] or 0 for row in own],
                 width=0.27, label=column, color=shade, edgecolor="black",
             )  # fmt: skip
         axes.set_xticks(range(len(own)), [row["strategy"] for row in own], rotation=60, ha="right")
-        axes.set(title=network)
-    panels[0].set_ylabel("largest batch, images")
+        axes.set(title=network, ylabel="largest batch, images")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=12)
     figure.savefig(path, dpi=100)

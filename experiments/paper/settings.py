@@ -48,7 +48,7 @@ class Settings:
     jobs: int = 1
     backend: str = ""
     graphs: Path | None = None
-    console: Console = field(default_factory=Console)
+    console: Console = field(default_factory=lambda: Console(width=140))
 
     def answers(self, title: str, cells: Sequence[Cell]) -> list[Any]:
         """What the cells answer; see `experiments.paper.cells`."""

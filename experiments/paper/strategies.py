@@ -11,6 +11,7 @@ from solvers.checkpointing.cheapest import Matrices
 from solvers.checkpointing.checkpoints import checkpoint_matrices, forward_nodes
 from solvers.checkpointing.griewank import griewank_matrices, slot_counts
 from solvers.checkpointing.heuristics import every_sqrt, greedy_sweep, last_matrices
+from solvers.checkpointing.incumbent import BY_RULE
 from solvers.graph.matrices import matrix_peak
 
 Plan = dict[str, float]
@@ -111,12 +112,16 @@ def ask(
     time_limit: float,
     options: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A solver's answer in a fixed order: cost, bound, peak, status, seconds."""
+    """A solver's answer in a fixed order: cost, bound, peak, status, seconds.
+
+    What a solver that ran out of time takes from a simple rule is not its answer.
+    """
     given = solve(graph, budget, solver, time_limit, order="fixed", **(options or {}))
+    is_own = BY_RULE not in given.note
     return {
-        "cost": given.cost,
+        "cost": given.cost if is_own else None,
         "bound": given.bound,
-        "peak": given.peak,
+        "peak": given.peak if is_own else None,
         "status": str(given.status),
         "seconds": round(given.seconds, 2),
     }

@@ -19,6 +19,9 @@ AS_PUBLISHED = {
 }  # fmt: skip
 """Options of two-phase rounding as the paper describes it."""
 
+_LARGE = 100
+"""Nodes beyond which a curve has half as many budgets."""
+
 _SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "checkmate": ("auto", {}),
     "rounding": ("lp_rounding", {}),
@@ -74,7 +77,8 @@ def sweep(settings: Settings, graph: ComputationGraph) -> Sweep:
         Cell(f"{graph.name} {each}", plans, {"graph": graph, "rule": each}) for each in rules
     ]
     by_rule = dict(zip(rules, settings.answers(graph.name, rule_cells), strict=True))
-    budgets = _budgets(graph, by_rule["checkpoint_all"][0]["matrices"], settings.points)
+    points = settings.points if len(graph) <= _LARGE else max(2, settings.points // 2)
+    budgets = _budgets(graph, by_rule["checkpoint_all"][0]["matrices"], points)
     cells = [
         Cell(
             f"{graph.name} {budget} {name}",
