@@ -45,7 +45,8 @@ def _rows(swept: Sweep) -> list[dict[str, Any]]:
                 cheapest_cost(found, activations, "simulator")
             )
         for name in ("rounding as published", "rounding"):
-            row[f"LP {name}"] = percent(swept.solved[name][number]["cost"])
+            answers = swept.solved.get(name)
+            row[f"LP {name}"] = percent(answers[number]["cost"]) if answers else None
         row["optimum"] = percent(swept.optimum(number))
         row["bound"] = percent(swept.bound(number))
         rows.append(row)

@@ -16,7 +16,7 @@ from experiments.paper.pictures import bars
 from experiments.paper.published import FIG6, FIG6_PRINTED
 from experiments.paper.settings import GPU_BYTES, Settings
 from experiments.paper.strategies import RULES, TITLES, Plan, plans
-from solvers import ComputationGraph, Progress, Schedule, Status, solve
+from solvers import ComputationGraph, Progress, Schedule, Status, simulate, solve
 from solvers.graph.bounds import least_need
 from solvers.graph.matrices import matrix_peak
 
@@ -103,10 +103,12 @@ def largest_by_search(graph: ComputationGraph, time_limit: float) -> dict[str, i
         while beyond - found[key] > 1:
             schedule = _cheap(graph, graph.fixed_bytes + room // batch, time_limit)
             if isinstance(schedule, Schedule):
-                R, S = schedule.to_matrices(graph)
-                by_matrices = matrix_peak(graph, R, S) - graph.fixed_bytes
-                found["matrices"] = max(found["matrices"], room // by_matrices)
-                found["largest"] = max(found["largest"], batch)
+                peaks = {
+                    "largest": simulate(graph, schedule).peak,
+                    "matrices": matrix_peak(graph, *schedule.to_matrices(graph)),
+                }
+                for each, peak in peaks.items():
+                    found[each] = max(found[each], room // (peak - graph.fixed_bytes))
             elif schedule is False:
                 impossible = batch
             if found[key] < batch:

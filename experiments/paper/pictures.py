@@ -28,10 +28,21 @@ _MOST_DRAWN = 110
 """Percent; what costs more is far from every curve of interest."""
 
 
+def _panels(count: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
+    """A figure of `count` panels of so many inches, and the panels; wide enough for a legend."""
+    columns = min(columns, count)
+    lines = -(-count // columns)
+    width, height = size
+    figure = Figure(figsize=(max(9, width * columns), height * lines), layout="constrained")
+    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    return figure, panels[:count]
+
+
 def overheads(path: Path, swept: Sequence[Sweep]) -> None:
     """Figure 5: a panel for every graph."""
-    figure = Figure(figsize=(max(10, 5.2 * len(swept)), 5.2), layout="constrained")
-    panels = figure.subplots(1, len(swept), squeeze=False)[0]
+    figure, panels = _panels(len(swept), columns=3, size=(5.2, 4.8))
     named: dict[str, Any] = {}
     for axes, each in zip(panels, swept, strict=True):
         _overhead_panel(axes, each)
@@ -54,9 +65,9 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
         x = [(graph.fixed_bytes + plan["matrices"]) / 1e9 for plan in drawn]
         y = [percent(plan["cost"]) for plan in drawn]
         axes.plot(x, y, label=TITLES[rule], linestyle=":", markersize=7, **_STYLES[rule])
-    answers = swept.solved["rounding"]
+    answers = swept.solved.get("rounding", swept.solved.get("rounding as published", []))
     axes.plot(
-        gigabytes,
+        gigabytes[: len(answers)],
         [percent(each["cost"]) for each in answers],
         label=TITLES["rounding"], color="tab:green", marker="o", linestyle="--",
         fillstyle="none",
@@ -80,13 +91,9 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
 def bars(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Figure 6: a panel for every network, three bars for every strategy."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    columns, lines = min(4, len(networks)), -(-len(networks) // 4)
-    figure = Figure(figsize=(max(6, 4 * columns), 4.8 * lines), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False).flatten()
+    figure, panels = _panels(len(networks), columns=4, size=(4, 4.8))
     shades = {"published": "white", "paper's accounting": "0.65", "counted once": "0.2"}
-    for axes in panels[len(networks) :]:
-        axes.set_visible(False)
-    for axes, network in zip(panels, networks, strict=False):
+    for axes, network in zip(panels, networks, strict=True):
         own = [row for row in rows if row["network"] == network]
         for place, (column, shade) in enumerate(shades.items()):
             axes.bar(
@@ -103,24 +110,18 @@ def bars(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def matrices_in_black(path: Path, pictures: Mapping[str, Any]) -> None:
     """Figure 7: black where a stage computes a node."""
-    columns = 4
-    lines = -(-len(pictures) // columns)
-    figure = Figure(figsize=(3.6 * columns, 4 * lines), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False).flat
-    for axes, (title, matrix) in zip(panels, pictures.items(), strict=False):
+    figure, panels = _panels(len(pictures), columns=4, size=(3.6, 4))
+    for axes, (title, matrix) in zip(panels, pictures.items(), strict=True):
         axes.imshow(matrix, cmap="binary", interpolation="nearest")
         axes.set_title(title, fontsize=12)
         axes.set(xlabel="node computed", ylabel="stage")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    for axes in list(figure.axes)[len(pictures) :]:
-        axes.set_visible(False)
     figure.savefig(path, dpi=110)
 
 
 def roundings(path: Path, pairs: Sequence[tuple[Any, Any, Any]]) -> None:
     """Figure 8: cost against peak, of both ways to round."""
-    figure = Figure(figsize=(max(6, 5 * len(pairs)), 4.8), layout="constrained")
-    panels = figure.subplots(1, len(pairs), squeeze=False)[0]
+    figure, panels = _panels(len(pairs), columns=3, size=(5, 4.4))
     for axes, (graph, answer, best) in zip(panels, pairs, strict=True):
         one_pass = graph.one_pass_cost
         drawn = answer["randomized"]

@@ -20,7 +20,10 @@ AS_PUBLISHED = {
 """Options of two-phase rounding as the paper describes it."""
 
 _LARGE = 100
-"""Nodes beyond which a curve has half as many budgets."""
+"""Nodes beyond which a curve has half as many budgets, and rounding is asked as published only."""
+
+_TOO_LARGE = 200
+"""Nodes beyond which the LP of equation (9) takes too long here."""
 
 _SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "checkmate": ("auto", {}),
@@ -79,6 +82,7 @@ def sweep(settings: Settings, graph: ComputationGraph) -> Sweep:
     by_rule = dict(zip(rules, settings.answers(graph.name, rule_cells), strict=True))
     points = settings.points if len(graph) <= _LARGE else max(2, settings.points // 2)
     budgets = _budgets(graph, by_rule["checkpoint_all"][0]["matrices"], points)
+    solvers = {name: each for name, each in _SOLVERS.items() if _suits(graph, name)}
     cells = [
         Cell(
             f"{graph.name} {budget} {name}",
@@ -87,19 +91,32 @@ def sweep(settings: Settings, graph: ComputationGraph) -> Sweep:
                 "graph": graph,
                 "budget": budget,
                 "solver": solver,
-                "time_limit": settings.time_limit,
+                "time_limit": solver_limit(settings, graph, solver),
                 "options": options,
             },
         )
-        for name, (solver, options) in _SOLVERS.items()
+        for name, (solver, options) in solvers.items()
         for budget in budgets
     ]
     answers = settings.answers(graph.name, cells)
     count = len(budgets)
     solved = {
-        name: answers[count * place : count * (place + 1)] for place, name in enumerate(_SOLVERS)
+        name: answers[count * place : count * (place + 1)] for place, name in enumerate(solvers)
     }
     return Sweep(graph, budgets, by_rule, solved)
+
+
+def _suits(graph: ComputationGraph, name: str) -> bool:
+    """Whether a solver is asked on a graph of this size."""
+    if len(graph) > _TOO_LARGE:
+        return name == "checkmate"
+    return len(graph) <= _LARGE or name in ("checkmate", "rounding as published")
+
+
+def solver_limit(settings: Settings, graph: ComputationGraph, solver: str) -> float:
+    """Seconds for a solver; the LP of a large graph gets four times as many."""
+    waits = len(graph) > _LARGE and solver.startswith("lp")
+    return (4 if waits else 1) * settings.time_limit
 
 
 def _budgets(graph: ComputationGraph, most: float, points: int) -> list[int]:
