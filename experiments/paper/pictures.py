@@ -61,10 +61,10 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
 
     gigabytes = [each / 1e9 for each in swept.budgets]
     for rule, plans in swept.rules.items():
-        drawn = sorted(plans, key=lambda plan: plan["matrices"])
+        drawn = _frontier(plans)
         x = [(graph.fixed_bytes + plan["matrices"]) / 1e9 for plan in drawn]
         y = [percent(plan["cost"]) for plan in drawn]
-        axes.plot(x, y, label=TITLES[rule], linestyle=":", markersize=7, **_STYLES[rule])
+        axes.plot(x, y, label=TITLES[rule], linestyle=":", drawstyle="steps-post", **_STYLES[rule])
     answers = swept.solved.get("rounding", swept.solved.get("rounding as published", []))
     axes.plot(
         gigabytes[: len(answers)],
@@ -74,7 +74,7 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
     )  # fmt: skip
     best = [percent(swept.optimum(number)) for number in range(len(gigabytes))]
     below = [percent(swept.bound(number)) for number in range(len(gigabytes))]
-    axes.plot(gigabytes, best, label=TITLES["checkmate"], color="black", linewidth=2)
+    axes.plot(gigabytes, best, label=TITLES["checkmate"], color="black", linewidth=2, marker=".")
     axes.fill_between(gigabytes, 0, below, label="ruled out by the bound", color="0.85")
     if graph.name.startswith("U-Net") and GPU_BYTES in swept.budgets:
         optimum = swept.optimum(swept.budgets.index(GPU_BYTES))
@@ -86,6 +86,15 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
     axes.set(xlabel="budget, GB", ylabel="overhead over one pass, %", title=graph.name)
     axes.set_ylim(-1, _MOST_DRAWN)
     axes.set_xlim(right=1.05 * gigabytes[-1])
+
+
+def _frontier(plans: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
+    """The plans that are worth their memory by the matrices, ascending."""
+    kept: list[Mapping[str, float]] = []
+    for plan in sorted(plans, key=lambda each: (each["matrices"], each["cost"])):
+        if not kept or plan["cost"] < kept[-1]["cost"]:
+            kept.append(plan)
+    return kept
 
 
 def bars(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 """What Jain et al. (MLSys 2020, arXiv 1910.02653) print, to put beside what is reached here.
 
-Bars of figure 6 that the text does not name are read off the figure, or known from the authors'
-artifact; `FIG6_PRINTED` are those that the text and the captions state.
+Of figure 6 the paper and its artifact state the heights in `FIG6_PRINTED`; the others are quoted
+without a source that could be checked.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ AS_PUBLISHED = {
 """Options of two-phase rounding as the paper describes it."""
 
 _LARGE = 100
-"""Nodes beyond which a curve has half as many budgets, and rounding is asked as published only."""
+"""Nodes beyond which a curve has half as many budgets, and LPs have four times as long."""
 
 _TOO_LARGE = 200
 """Nodes beyond which the LP of equation (9) takes too long here."""
@@ -108,9 +108,7 @@ def sweep(settings: Settings, graph: ComputationGraph) -> Sweep:
 
 def _suits(graph: ComputationGraph, name: str) -> bool:
     """Whether a solver is asked on a graph of this size."""
-    if len(graph) > _TOO_LARGE:
-        return name == "checkmate"
-    return len(graph) <= _LARGE or name in ("checkmate", "rounding as published")
+    return len(graph) <= _TOO_LARGE or name == "checkmate"
 
 
 def solver_limit(settings: Settings, graph: ComputationGraph, solver: str) -> float:
