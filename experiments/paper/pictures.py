@@ -64,7 +64,16 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
         drawn = _frontier(plans)
         x = [(graph.fixed_bytes + plan["matrices"]) / 1e9 for plan in drawn]
         y = [percent(plan["cost"]) for plan in drawn]
-        axes.plot(x, y, label=TITLES[rule], linestyle=":", drawstyle="steps-post", **_STYLES[rule])
+        x, y = [*x, max(x[-1], gigabytes[-1])], [*y, y[-1]]  # more memory does no harm
+        axes.plot(
+            x,
+            y,
+            markevery=range(len(drawn)),
+            label=TITLES[rule],
+            linestyle=":",
+            drawstyle="steps-post",
+            **_STYLES[rule],
+        )
     answers = swept.solved.get("rounding", swept.solved.get("rounding as published", []))
     axes.plot(
         gigabytes[: len(answers)],
@@ -76,7 +85,7 @@ def _overhead_panel(axes: Any, swept: Sweep) -> None:
     below = [percent(swept.bound(number)) for number in range(len(gigabytes))]
     axes.plot(gigabytes, best, label=TITLES["checkmate"], color="black", linewidth=2, marker=".")
     axes.fill_between(gigabytes, 0, below, label="ruled out by the bound", color="0.85")
-    if graph.name.startswith("U-Net") and GPU_BYTES in swept.budgets:
+    if graph.name.startswith("U-Net") and "authors" in graph.name and GPU_BYTES in swept.budgets:
         optimum = swept.optimum(swept.budgets.index(GPU_BYTES))
         published = [percent(optimum * each) for each in FIG5_SPEEDUPS.values() if optimum]
         axes.scatter(

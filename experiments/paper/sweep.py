@@ -20,10 +20,9 @@ AS_PUBLISHED = {
 """Options of two-phase rounding as the paper describes it."""
 
 _LARGE = 100
-"""Nodes beyond which a curve has half as many budgets, and LPs have four times as long."""
-
-_TOO_LARGE = 200
-"""Nodes beyond which the LP of equation (9) takes too long here."""
+"""Nodes beyond which a curve has half as many budgets, and two-phase rounding has four times as
+long, but is asked in the published form only.
+"""
 
 _SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "checkmate": ("auto", {}),
@@ -108,7 +107,7 @@ def sweep(settings: Settings, graph: ComputationGraph) -> Sweep:
 
 def _suits(graph: ComputationGraph, name: str) -> bool:
     """Whether a solver is asked on a graph of this size."""
-    return len(graph) <= _TOO_LARGE or name == "checkmate"
+    return len(graph) <= _LARGE or name in ("checkmate", "rounding as published")
 
 
 def solver_limit(settings: Settings, graph: ComputationGraph, solver: str) -> float:
