@@ -7,6 +7,7 @@ from typing import Any
 from experiments.paper.cells import Cell
 from experiments.paper.published import GAPS, SECONDS
 from experiments.paper.settings import Settings
+from experiments.paper.strategies import ask
 from solvers import solve
 from solvers.checkmate.formulation import build_frontier, build_unpartitioned
 from solvers.graph.layer_graphs import unit_chain
@@ -27,7 +28,7 @@ def run(settings: Settings) -> None:
         Cell(
             f"chain {layers} {form} relaxed",
             relaxed,
-            {"layers": layers, "form": form, "time_limit": limit},
+            {"layers": layers, "form": form, "time_limit": settings.patience},
         )
         for layers, form in asked
     ]
@@ -39,17 +40,26 @@ def run(settings: Settings) -> None:
         )
         for layers, form in asked
     ]
+    cells += [
+        Cell(
+            f"chain {layers} optimum",
+            ask,
+            {
+                "graph": unit_chain(layers),
+                "budget": _BUDGET,
+                "solver": "auto",
+                "time_limit": settings.patience,
+            },
+        )
+        for layers, _ in asked
+    ]
     answers = settings.answers("appendix", cells)
-    known = {
-        layers: given["cost"]
-        for (layers, form), given in zip(asked, answers[len(asked) :], strict=True)
-        if form == "partitioned" and given["status"] == "optimal"
-    }
+    count = len(asked)
     rows = []
-    for (layers, form), lp, given in zip(
-        asked, answers[: len(asked)], answers[len(asked) :], strict=True
+    for (layers, form), lp, given, best in zip(
+        asked, answers[:count], answers[count : 2 * count], answers[2 * count :], strict=True
     ):
-        optimum = known.get(layers)
+        optimum = best["cost"] if best["status"] == "optimal" else None
         is_theirs = layers == _PUBLISHED_LAYERS
         rows.append(
             {

@@ -35,7 +35,7 @@ def run(settings: Settings) -> None:
     for name, rule in asked:
         graph = settings.network(name)
         if rule == "checkmate":
-            arguments: dict[str, Any] = {"graph": graph, "time_limit": settings.time_limit}
+            arguments: dict[str, Any] = {"graph": graph, "time_limit": settings.patience}
             cells.append(Cell(f"{name} largest batch", largest_by_search, arguments))
         else:
             cells.append(Cell(f"{name} {rule}", plans, {"graph": graph, "rule": rule}))

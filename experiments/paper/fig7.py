@@ -23,7 +23,7 @@ def run(settings: Settings) -> None:
     search = Cell(
         "VGG19 largest batch",
         largest_by_search,
-        {"graph": graph, "time_limit": settings.time_limit},
+        {"graph": graph, "time_limit": settings.patience},
     )
     batch = settings.answers("fig7", [search])[0]["largest"]
     cells = [

@@ -33,7 +33,7 @@ def run(settings: Settings) -> None:
             {
                 "graph": graph,
                 "budget": GPU_BYTES,
-                "time_limit": solver_limit(settings, graph, "lp_rounding"),
+                "time_limit": max(settings.patience, solver_limit(settings, graph, "lp_rounding")),
                 "samples": samples,
             },
         )
@@ -62,6 +62,8 @@ def run(settings: Settings) -> None:
             settings.console.print(f"{graph.name}: its LP was not solved in time")
         else:
             pairs.append((graph, answer, best))
+    if not pairs:
+        return
     settings.write_table("fig8", "rounding at 16 GB", [_row(*each) for each in pairs])
     roundings(settings.output / "fig8.png", pairs)
 

@@ -50,6 +50,11 @@ class Settings:
     graphs: Path | None = None
     console: Console = field(default_factory=lambda: Console(width=140))
 
+    @property
+    def patience(self) -> float:
+        """Seconds for a question that ends as soon as it is answered, and is needed."""
+        return max(30.0, self.time_limit)
+
     def answers(self, title: str, cells: Sequence[Cell]) -> list[Any]:
         """What the cells answer; see `experiments.paper.cells`."""
         return answers(
