@@ -1,17 +1,22 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
 #   make test    lint, types, tests
+# and one that takes about an hour:
+#   make paper   the paper's tables and figures; goes on where it was stopped
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types tests clean
+.PHONY: demo test paper lint types tests clean
 
 demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
 
 test: lint types tests
+
+paper: $(VENV)/installed
+	$(BIN)/python -m experiments.paper
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

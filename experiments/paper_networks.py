@@ -1,21 +1,20 @@
-"""The seven networks of the paper as layer graphs, read off Keras models by its rules.
+"""The networks of the paper as layer graphs, read off Keras models by its rules.
 
 A node per layer but the input, then the loss, then the backward nodes; costs are
 multiply–accumulates, memories fp32 outputs (see `solvers.graph.layer_graphs`). Classifiers are
-at 224², segmentation networks at 416×608, as in figure 6. FCN8, SegNet and U-Net follow the
-models of `image-segmentation-keras`, which the authors used; they may differ in a layer or two.
-"""
+X"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from solvers import ComputationGraph
 from solvers.graph.layer_graphs import Layer, layer_graph, vgg16, vgg19
 
-_CLASSES = 51
+_CLASSES = 19
 _SCENE = (416, 608, 3)
 
 
@@ -65,13 +64,26 @@ def _convolution(x: Any, filters: int, size: int = 3) -> Any:
     return layers.BatchNormalization()(layers.Conv2D(filters, size)(x))
 
 
-def _encoder(x: Any) -> list[Any]:
+def _plain_encoder(x: Any) -> list[Any]:
     """Five levels, each half as large as the one before."""
     from keras import layers
 
     levels = []
     for filters in (64, 128, 256, 256, 256):
         x = layers.MaxPooling2D()(layers.Activation("relu")(_convolution(x, filters)))
+        levels.append(x)
+    return levels
+
+
+def _vgg_encoder(x: Any) -> list[Any]:
+    """The five blocks of VGG16, each half as large as the one before."""
+    from keras import layers
+
+    levels = []
+    for filters, convolutions in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(convolutions):
+            x = layers.Conv2D(filters, 3, padding="same", activation="relu")(x)
+        x = layers.MaxPooling2D()(x)
         levels.append(x)
     return levels
 
@@ -90,19 +102,19 @@ def segnet() -> ComputationGraph:
     from keras import layers
 
     inputs = keras.Input(_SCENE)
-    x = _convolution(_encoder(inputs)[3], 512)
+    x = _convolution(_plain_encoder(inputs)[3], 512)
     for filters in (256, 128, 64):
         x = _convolution(layers.UpSampling2D()(x), filters)
     return _finish(inputs, layers.Conv2D(_CLASSES, 3, padding="same")(x), "SegNet")
 
 
 def unet() -> ComputationGraph:
-    """The same with the encoder's levels joined to the decoder's (Ronneberger et al., 2015)."""
+    """VGG16's levels joined to the decoder's (Ronneberger et al., 2015)."""
     import keras
     from keras import layers
 
     inputs = keras.Input(_SCENE)
-    first, second, third, fourth, _ = _encoder(inputs)
+    first, second, third, fourth, _ = _vgg_encoder(inputs)
     x = _convolution(fourth, 512)
     for filters, level in ((256, third), (128, second), (64, first)):
         x = layers.Concatenate()([layers.UpSampling2D()(x), level])
@@ -110,30 +122,41 @@ def unet() -> ComputationGraph:
     return _finish(inputs, layers.Conv2D(_CLASSES, 3, padding="same")(x), "U-Net")
 
 
-def fcn8() -> ComputationGraph:
+def fcn8(encoder: Callable[[Any], list[Any]] = _plain_encoder) -> ComputationGraph:
     """Predictions of three levels, added up (Long et al., 2015)."""
     import keras
     from keras import layers
 
     inputs = keras.Input(_SCENE)
-    _, _, third, fourth, x = _encoder(inputs)
+    _, _, third, fourth, x = encoder(inputs)
     for size in (7, 1):
         x = layers.Conv2D(4096, size, padding="same", activation="relu")(x)
         x = layers.Dropout(0.5)(x)
     x = layers.Conv2D(_CLASSES, 1)(x)
     for level in (fourth, third):
-        x = layers.Conv2DTranspose(_CLASSES, 4, 2, padding="same", use_bias=False)(x)
-        x = layers.Add()([x, layers.Conv2D(_CLASSES, 1)(level)])
-    x = layers.Conv2DTranspose(_CLASSES, 16, 8, padding="same", use_bias=False)(x)
+        x = layers.Conv2DTranspose(_CLASSES, 4, 2, use_bias=False)(x)
+        level = layers.Conv2D(_CLASSES, 1)(level)
+        width, height = x.shape[2] - level.shape[2], x.shape[1] - level.shape[1]
+        x = layers.Cropping2D(((0, 0), (0, width)))(x)
+        x = layers.Cropping2D(((0, height), (0, 0)))(x)
+        x = layers.Add()([x, level])
+    x = layers.Conv2DTranspose(_CLASSES, 16, 8, use_bias=False)(x)
     return _finish(inputs, x, "FCN8")
+
+
+def fcn8_vgg() -> ComputationGraph:
+    """FCN8 on the convolutions of VGG16."""
+    return replace(fcn8(_vgg_encoder), name="FCN8-VGG")
 
 
 NETWORKS: dict[str, Callable[[], ComputationGraph]] = {
     "VGG16": vgg16,
     "VGG19": vgg19,
     "FCN8": fcn8,
+    "FCN8-VGG": fcn8_vgg,
     "SegNet": segnet,
     "U-Net": unet,
     "MobileNet": lambda: _application("MobileNet"),
     "ResNet50": lambda: _application("ResNet50"),
+    "DenseNet201": lambda: _application("DenseNet201"),
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,12 +30,13 @@ from solvers.graph.files import write_whole
 SHARES = (0.9, 0.75, 0.6, 0.5)
 STEPS, TURNS = 10, 6
 OUTPUT = Path(__file__).with_suffix(".csv")
+QUICK_OUTPUT = Path("results/predictions.csv")
 
 Row = dict[str, Any]
 """A line of the CSV file; `peak` and what follows it are empty where the budget can't be kept."""
 
 
-def main() -> None:
+def main(command_line: Sequence[str] | None = None) -> None:
     """Run what is missing in the CSV file; print its table and draw its picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--models", nargs="+", default=list(ALL_WORKLOADS))
@@ -43,13 +44,13 @@ def main() -> None:
     parser.add_argument("--shares", nargs="+", type=float, default=SHARES)
     parser.add_argument("--time-limit", type=float, default=40.0, help="of the solver, in seconds")
     parser.add_argument("--quick", action="store_true", help="a small U-Net at one budget")
-    parser.add_argument("--output", type=Path, default=OUTPUT)
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, metavar="FILE.csv", help="written as rows come")
+    arguments = parser.parse_args(command_line)
+    arguments.output = arguments.output or (QUICK_OUTPUT if arguments.quick else OUTPUT)
     size = {}
     if arguments.quick:
         arguments.models, arguments.one_dnn, arguments.shares = ["U-Net"], [1], [0.75]
         size = {"side": 64}
-        arguments.output = Path("results/predictions.csv")
     rows = read_rows(arguments.output)
     done = {(row["model"], row["one_dnn"], row["share"]) for row in rows}
     runs = [

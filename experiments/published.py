@@ -1,8 +1,9 @@
 """The best published overheads on public instances, to print beside one's own.
 
 Sources: Checkmate's MILP and Moccasin from the Moccasin poster (ICML 2023), order fixed; FastSA
-from its paper's table, order free. On a graph of one's own that is only like the instance the
-figures are a landmark, no comparison.
+from its paper's table, order free. On a random layered graph of one's own that is only like the
+instance the figures are a landmark, no comparison. Those of networks are of the authors' profiles,
+and are printed beside these only.
 """
 
 from __future__ import annotations
@@ -23,11 +24,29 @@ ResNet50 free 90 0.2        ResNet50 free 80 0.4        ResNet50 free 70 0.8
 """
 
 
+_PUBLIC = {
+    "ResNet50 (MLSys)": "ResNet50",
+    "random_layered_n250": "layered-250",
+}
+"""How the names of the public graphs begin, and the instances that they are."""
+
+
+def public_instance(graph_name: str) -> str:
+    """The instance that a saved graph is; empty if it is none.
+
+    Example:
+        >>> public_instance("ResNet50 (MLSys)_256_(224, 224, 3)_train"), public_instance("ResNet50")
+        ('ResNet50', '')
+    """
+    return next((each for start, each in _PUBLIC.items() if graph_name.startswith(start)), "")
+
+
 def published_overhead(instance: str, order: str, budget: int) -> float | None:
     """Overhead in % of one pass at `budget` % of the input-order peak; None if nobody says.
 
     Args:
-        instance: "layered-250" is the random layered graph of 250 nodes; or a network's name.
+        instance: "layered-250" is the random layered graph of 250 nodes; or a network's name, with
+            the authors' profile.
 
     Example:
         >>> published_overhead("layered-250", "fixed", 80)

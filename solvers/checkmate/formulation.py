@@ -181,6 +181,8 @@ def build_unpartitioned(
 
     Args:
         order: "fixed" adds that first computations keep the input order, "free" does not.
+        printed: (7) as printed, and (1e) for the last node only, which the others follow from where
+            everything leads to it.
         deadline: as `time.monotonic` counts.
 
     Raises:
@@ -202,7 +204,8 @@ def build_unpartitioned(
             if t:
                 draft.S[t, i] = draft.build.column(integer=True)
     for i in range(n):
-        draft.build.row(list(draft.R[:, i]), [1.0] * n, lower=1)  # (1e), of every node
+        if not printed or i == n - 1:
+            draft.build.row(list(draft.R[:, i]), [1.0] * n, lower=1)  # (1e), of every node
         for t in range(n if i and order == "fixed" else 0):
             earlier = draft.R[: t + 1, i - 1]
             draft.build.row((draft.R[t, i], *earlier), [1.0] + [-1.0] * len(earlier), upper=0)

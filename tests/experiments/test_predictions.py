@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
+from experiments import predictions
 from experiments.predictions import as_table, draw, peak_error, read_rows, summary, write_rows
 
 KEPT = {
@@ -47,3 +48,11 @@ def test_the_picture(tmp_path):
     path = tmp_path / "rows.png"
     draw([KEPT, OVER, TOO_SMALL], path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_quick_form_writes_where_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(predictions, "measure_rows", lambda *_, **__: iter([KEPT]))
+    path = tmp_path / "told.csv"
+    predictions.main(["--quick", "--output", str(path)])
+    assert read_rows(path) == [KEPT]
+    assert path.with_suffix(".png").exists()

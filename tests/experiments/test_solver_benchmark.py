@@ -7,8 +7,8 @@ import pytest
 
 from experiments.anytime import Point, curve, plot_curves
 from experiments.layered_graphs import SIZES, layered_graph
-from experiments.published import published_overhead
-from experiments.solver_benchmark import main
+from experiments.published import public_instance, published_overhead
+from experiments.solver_benchmark import main, paper_questions
 from solvers import Progress, solve
 from solvers.graph.layer_graphs import unit_chain
 
@@ -35,6 +35,12 @@ def test_published_rows_are_found_by_name() -> None:
     assert published_overhead("layered-1000", "free", 70) == 7.4
     assert published_overhead("ResNet50", "fixed", 80) == 0.3
     assert published_overhead("VGG16", "fixed", 80) is None
+    assert public_instance("random_layered_n250_w0.43_nlv0.75_ed0.2_scd0.14") == "layered-250"
+
+
+def test_nothing_published_stands_beside_networks_with_other_costs() -> None:
+    pytest.importorskip("keras")
+    assert {question.instance for question in paper_questions()} == {""}
 
 
 def test_the_benchmark_writes_table_csv_and_plot(

@@ -40,6 +40,7 @@ def test_the_frontier_and_the_tighter_rows_raise_the_relaxation() -> None:
     assert result.objective is not None
     unpartitioned = program.cost(result.objective)
     printed, tight = (lp_value(chain, 4, printed=each) for each in (True, False))
+    assert 26 / unpartitioned == pytest.approx(21.56, abs=0.005)  # the published gap
     assert unpartitioned < printed < tight <= 26
 
 

@@ -1,0 +1,131 @@
+"""The paper's parts in their small form, beside what is published or known otherwise."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("keras")
+
+from experiments.paper.__main__ import PARTS, main
+from experiments.paper.cells import Cell, answers
+from experiments.paper.fig6 import largest_by_search
+from experiments.paper.strategies import RULES, plans
+from solvers import ComputationGraph, Node
+from solvers.graph.layer_graphs import unit_chain, vgg19
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("paper")
+    assert main(["--quick", "--output", str(folder)]) == 0
+    return folder
+
+
+def rows(results: Path, name: str, **known: str) -> list[dict[str, str]]:
+    with (results / f"{name}.csv").open() as file:
+        found = list(csv.DictReader(file))
+    return [row for row in found if all(row[key] == value for key, value in known.items())]
+
+
+def test_networks_are_those_of_the_paper(results: Path) -> None:
+    (vgg,) = rows(results, "networks", network="VGG19")
+    assert (vgg["nodes"], vgg["edges"]) == ("51", "99")
+    assert (vgg["MACs of a step"], vgg["fixed bytes"]) == ("58896187392", "1149337920")
+    assert vgg["bytes, all kept"] == "81723296"
+    (unet,) = rows(results, "networks", network="U-Net")
+    assert (unet["nodes"], unet["edges"]) == ("71", "148")  # the authors' own graph
+
+
+def test_largest_batches_of_vgg19_are_the_published_ones(results: Path) -> None:
+    batches = {row["strategy"]: row for row in rows(results, "fig6", network="VGG19")}
+    published = {
+        "checkpoint all": "167",
+        "AP √n": "197",
+        "linearized greedy": "266",
+        "optimum": "289",
+    }
+    assert {each: batches[each]["paper's accounting"] for each in published} == published
+    assert batches["optimum"]["proved"] == "yes"
+    assert int(batches["checkpoint all"]["counted once"]) > 167
+
+
+def test_the_gaps_of_the_chain_are_the_published_ones(results: Path) -> None:
+    for form, gap in (("(9) partitioned", 1.18), ("(1) unpartitioned", 21.56)):
+        (row,) = rows(results, "appendix", chain="8 layers", form=form)
+        assert float(row["optimum"]) == 26
+        assert float(row["gap"]) == pytest.approx(gap, abs=0.005)
+
+
+def test_no_strategy_is_better_than_the_optimum_and_none_below_the_bound(results: Path) -> None:
+    ratios = [float(row["ratio"]) for row in rows(results, "table2") if row["ratio"]]
+    assert ratios
+    assert min(ratios) >= 1
+    for row in rows(results, "fig5"):
+        assert float(row["bound"]) <= float(row["optimum"]) + 1e-6
+        for strategy in ("AP √n", "AP greedy", "LP rounding"):
+            if row[strategy]:
+                assert float(row[strategy]) >= float(row["bound"]) - 1e-6
+
+
+def test_schedules_of_vgg19_cost_what_the_paper_says(results: Path) -> None:
+    schedules = {row["strategy"]: row for row in rows(results, "fig7")}
+    one_pass = 58_896_187_392
+    for strategy, cost in (("AP √n", 72_512_667_648), ("last node", 389_852_987_392)):
+        told = float(schedules[strategy]["cost over one pass"])
+        assert told == pytest.approx(cost / one_pass, rel=1e-5)
+    assert schedules["checkpoint all"]["computations"] == "51"
+
+
+def test_every_picture_is_drawn(results: Path) -> None:
+    for name in ("fig5", "fig6", "fig7", "fig8"):
+        assert (results / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_plans_of_chains_are_the_known_ones() -> None:
+    # 8 layers: keeping all costs 17 and peaks at 10, √n 21 and 7, the last node 53 and 3.
+    known = {"checkpoint_all": (17, 10), "ap_sqrt": (21, 7), "checkpoint_last": (53, 3)}
+    for rule, (cost, peak) in known.items():
+        (plan,) = plans(unit_chain(8), rule)
+        assert (plan["cost"], plan["matrices"]) == (cost, peak)
+    assert set(known) < set(RULES)
+
+
+def test_the_search_ends_between_a_batch_that_fits_and_one_that_cannot() -> None:
+    graph = vgg19()
+    assert largest_by_search(graph, 10.0) == {"largest": 289, "matrices": 289, "impossible": 290}
+    # One node that takes 3 GB an image: five images fit, whatever is kept.
+    large = ComputationGraph((Node("a", 1, 3_000_000_000),))
+    assert largest_by_search(large, 10.0) == {"largest": 5, "matrices": 5, "impossible": 6}
+
+
+def test_what_is_answered_is_not_asked_again(tmp_path: Path) -> None:
+    first, second = (Cell(f"{each}", pow, {"base": each, "exp": 2}) for each in (2, 3))
+    assert answers([first, second], tmp_path) == [4, 9]
+    kept = tmp_path / first.file_name
+    kept.write_text('{"answer": 5}')
+    (tmp_path / second.file_name).unlink()
+    assert answers([first, second], tmp_path) == [5, 9]
+    assert Cell("2", pow, {"base": 2, "exp": 3}).file_name != first.file_name
+
+
+def _fail_at(number: int) -> int:
+    if number == 3:
+        raise KeyboardInterrupt
+    return number
+
+
+def test_ctrl_c_loses_one_cell(tmp_path: Path) -> None:
+    cells = [Cell(f"{each}", _fail_at, {"number": each}) for each in range(1, 5)]
+    with pytest.raises(KeyboardInterrupt):
+        answers(cells, tmp_path)
+    assert {each.name.split("-")[0] for each in tmp_path.iterdir()} == {"1", "2"}
+
+
+def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["fig9"])
+    told = capsys.readouterr().err
+    assert all(part in told for part in PARTS)
