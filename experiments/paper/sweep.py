@@ -21,7 +21,7 @@ AS_PUBLISHED = {
 
 _LARGE = 100
 """Nodes beyond which a curve has half as many budgets, and two-phase rounding has four times as
-long, but is asked in the published form only.
+long; its own LP bounds are enough there.
 """
 
 _TOO_LARGE = 200
@@ -112,7 +112,7 @@ def _suits(graph: ComputationGraph, name: str) -> bool:
     """Whether a solver is asked on a graph of this size."""
     if len(graph) > _TOO_LARGE:
         return name == "checkmate"
-    return len(graph) <= _LARGE or name in ("checkmate", "rounding as published")
+    return len(graph) <= _LARGE or name != "bound"
 
 
 def solver_limit(settings: Settings, graph: ComputationGraph, solver: str) -> float:
