@@ -1,6 +1,6 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
-#   make test    lint, types, tests
+#   make test    lint, import rules, types, tests
 # and one that takes about an hour:
 #   make paper   the paper's tables and figures; goes on where it was stopped
 
