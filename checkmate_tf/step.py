@@ -75,7 +75,7 @@ class RematerializedStep:
         self._said: set[str] = set()
         self.plan = None
         if self._model is not None and unbound is None:
-            prepare_before_training(self._model)
+            prepare_before_training(self._model, RematerializedStep)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As methods do: the step of one model, which keeps it."""

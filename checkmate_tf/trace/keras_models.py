@@ -77,8 +77,8 @@ def switch_off_xla(model: Any) -> bool:
     return True
 
 
-def prepare_before_training(model: Any) -> None:
-    """Call `model.train_step.prepare(model)`, if there is one, before a function is made of it.
+def prepare_before_training(model: Any, kind: type[Any]) -> None:
+    """Call `model.train_step.prepare(model)`, if that is a `kind`, before a function is made of it.
 
     A step that is assigned to a model is not asked otherwise: only what a class holds is.
     """
@@ -88,9 +88,9 @@ def prepare_before_training(model: Any) -> None:
 
     def make_train_function(force: bool = False) -> Any:
         model: Any = known()
-        prepare = getattr(model.train_step, "prepare", None)
-        if prepare is not None:
-            prepare(model)
+        step: Any = model.train_step
+        if isinstance(step, kind):
+            step.prepare(model)
         return make(model, force)
 
     model.make_train_function = make_train_function

@@ -10,17 +10,16 @@ import contextlib
 import hashlib
 import json
 import re
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import joblib
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from checkmate_tf.interrupts import noted_interrupts
 from solvers.graph.files import read_json, write_whole
 
 
@@ -76,14 +75,13 @@ def answers(
         console=console or Console(stderr=True),
         transient=True,
     )
-    with bar, chosen, _interrupts() as interrupted:
+    with bar, chosen, noted_interrupts() as interrupts:
         task = bar.add_task(title, total=len(missing))
         work = joblib.Parallel(jobs, return_as="generator_unordered")(
             joblib.delayed(_answer)(cell) for cell in missing.values()
         )
         for name, text in work:
-            if interrupted:  # a solver that is interrupted answers with what it has
-                raise KeyboardInterrupt
+            interrupts.pass_on()  # the solver that was running has answered with what it had
             write_whole(folder / name, text)
             bar.advance(task)
     return [read_json(folder / cell.file_name)["answer"] for cell in cells]
@@ -92,23 +90,3 @@ def answers(
 def _answer(cell: Cell) -> tuple[str, str]:
     answer = cell.function(**cell.arguments)
     return cell.file_name, json.dumps({"question": cell.name, "answer": answer}, indent=1)
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """A list that is no longer empty after Ctrl-C, also where something caught the exception."""
-    seen: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not the main thread, where no Ctrl-C arrives
-        yield seen
-        return
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, before)
