@@ -32,6 +32,7 @@ setup(
         "demo": ["scikit-learn"],
         "dev": [
             "pytest",
+            "pytest-xdist",
             "hypothesis",
             "import-linter",
             "ruff",
