@@ -44,13 +44,13 @@ def _fit(compile: Callable[[], Options] = dict, **options: Any) -> Callable[[Siz
             made = {"batch_size": size.batch, "shuffle": False, "verbose": 0, **made}
             return model.fit(x, y, **made).history
 
-        return Fitted(model, train)
+        return Fitted(model, train, size.batch)
 
     return make
 
 
 def _fitted(build: Callable[[Size], tuple[Any, Callable[[Any], Any]]]) -> Callable[[Size], Fitted]:
-    return lambda size: Fitted(*build(size))
+    return lambda size: Fitted(*build(size), size.batch)
 
 
 def _partial_batch(size: Size) -> tuple[Any, Callable[[Any], Any]]:
@@ -81,7 +81,8 @@ def _weighted(size: Size) -> tuple[Any, Callable[[Any], Any]]:
 def _of_data_set(**options: Any) -> Callable[[Size], Fitted]:
     def make(size: Size) -> Fitted:
         data = _data_set(size, **options)
-        return Fitted(_compiled(network(size)), lambda model: model.fit(data, verbose=0).history)
+        model = _compiled(network(size))
+        return Fitted(model, lambda model: model.fit(data, verbose=0).history, size.batch)
 
     return make
 
@@ -134,7 +135,7 @@ def _two_inputs(size: Size) -> tuple[Any, Callable[[Any], Any]]:
     )
 
 
-class _Subclassed(keras.Model):
+class Subclassed(keras.Model):  # type: ignore[misc]
     """A model with a forward pass of its own, and a loss that it adds."""
 
     def __init__(self, size: Size) -> None:
@@ -153,7 +154,7 @@ class _Subclassed(keras.Model):
         return self.dense(keras.ops.mean(x, axis=(1, 2)))
 
 
-class _OwnTrainStep(_Subclassed):
+class WithItsOwnTrainStep(Subclassed):
     """With a `train_step` of its own."""
 
     def train_step(self, data: Any) -> Any:
@@ -165,7 +166,7 @@ class _OwnTrainStep(_Subclassed):
         return {"loss": loss}
 
 
-def _subclassed(kind: type[_Subclassed]) -> Callable[[Size], Fitted]:
+def _subclassed(kind: type[Subclassed]) -> Callable[[Size], Fitted]:
     def make(size: Size) -> Fitted:
         model = kind(size)
         model(tf.zeros((1, size.side, size.side, 3)))
@@ -173,6 +174,7 @@ def _subclassed(kind: type[_Subclassed]) -> Callable[[Size], Fitted]:
         return Fitted(
             _compiled(model),
             lambda model: model.fit(x, y, batch_size=size.batch, shuffle=False, verbose=0).history,
+            size.batch,
         )
 
     return make
@@ -258,8 +260,8 @@ _FITS: dict[str, Callable[[Size], Fitted]] = {
     "generator": _fitted(_generator),
     "train_on_batch": _fitted(_train_on_batch),
     "two inputs and two outputs": _fitted(_two_inputs),
-    "subclassed model": _subclassed(_Subclassed),
-    "subclassed model with its own train_step": _subclassed(_OwnTrainStep),
+    "subclassed model": _subclassed(Subclassed),
+    "subclassed model with its own train_step": _subclassed(WithItsOwnTrainStep),
     "frozen layers": _fitted(_frozen),
     "model inside a model": _fitted(_inside_another),
     "compiled again with another optimizer": _fitted(_compiled_again),

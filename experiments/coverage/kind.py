@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -33,8 +33,11 @@ SMALL = Size(batch=4, side=16, channels=8, depth=3)
 STEPS = 3
 """Batches that a kind is trained on."""
 
-Decorate = Callable[[Any], Any]
-"""Takes a step, or a method of a model, and returns what is called in its place."""
+Decorate = Callable[..., Any]
+"""Takes a step, or a method of a model, and returns what is called in its place.
+
+And `batch_size`, where the step itself doesn't see it: `fit` traces for batches of any size.
+"""
 
 
 @dataclass(frozen=True)
@@ -66,22 +69,22 @@ class Fitted:
     Attributes:
         model: compiled.
         train: trains it once and returns what is compared, losses for instance.
-        others: what else has variables.
+        batch_size: of most batches.
     """
 
     model: Any
     train: Callable[[Any], Any]
-    others: Sequence[Any] = field(default=())
+    batch_size: int
 
     @property
     def owners(self) -> Sequence[Any]:
         """What has the variables."""
         optimizer = getattr(self.model, "optimizer", None)
-        return [self.model, *([optimizer] if optimizer is not None else []), *self.others]
+        return [self.model, *([optimizer] if optimizer is not None else [])]
 
     def prepared(self, decorate: Decorate) -> Callable[[], Any]:
         """What trains once, by the decorated `train_step` of the model."""
-        self.model.train_step = decorate(self.model.train_step)
+        self.model.train_step = decorate(self.model.train_step, batch_size=self.batch_size)
         return lambda: self.train(self.model)
 
 

@@ -92,7 +92,7 @@ def of_words(layer: Callable[[Size], Layer], repeat: bool = True) -> Callable[[S
             x = layer(size)(x)
             x = layers.Dense(2 * size.channels, activation="gelu")(x)
         if len(x.shape) == 3:
-            x = layers.GlobalAveragePooling1D(2)(x)
+            x = layers.GlobalAveragePooling1D()(x)
         return classifier(keras.Model(inputs, layers.Dense(10)(x)), words, size)
 
     return make

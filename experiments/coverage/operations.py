@@ -31,8 +31,8 @@ def step_of(operation: Operation, size: Size, dtype: str = "float32") -> Called:
             variable.assign_sub(tf.cast(0.1, dtype) * tf.convert_to_tensor(gradient))
         return loss
 
-    shape = (size.batch, size.side, size.side, size.channels)
-    data = [(tf.cast(draw.normal(size=shape), dtype),) for _ in range(STEPS)]
+    images = (size.batch, size.side, size.side, size.channels)
+    data = [(tf.cast(draw.normal(size=images), dtype),) for _ in range(STEPS)]
     return Called(step, data, [weights])
 
 
@@ -47,7 +47,7 @@ def _while(x: Any, w: Any) -> Any:
 
 
 def _autograph_loop(x: Any, w: Any) -> Any:
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def loop(x: Any) -> Any:
         parts = tf.TensorArray(tf.float32, size=4)
         for number in tf.range(4):
@@ -80,18 +80,18 @@ def _scan(x: Any, w: Any) -> Any:
 
 
 def _inner(**options: Any) -> Operation:
-    @tf.function(**options)
     def inner(x: Any, w: Any) -> Any:
         return tf.nn.gelu(_product(x, w))
 
-    return inner
+    function: Operation = tf.function(inner, **options)
+    return function
 
 
 def _nested(x: Any, w: Any) -> Any:
     return tf.function(lambda x: tf.function(lambda y: tf.sin(_product(y, w)))(x) * 2.0)(x)
 
 
-@tf.custom_gradient
+@tf.custom_gradient  # type: ignore[untyped-decorator]
 def _clipped(x: Any) -> Any:
     return tf.sin(x), lambda dy: tf.clip_by_norm(dy * tf.cos(x), 1.0)
 
@@ -252,7 +252,7 @@ _OPERATIONS: dict[str, Operation] = {
     "space to depth": lambda x, w: tf.nn.depth_to_space(tf.nn.space_to_depth(_product(x, w), 2), 2),
     "local response normalization": lambda x, w: tf.nn.local_response_normalization(_product(x, w)),
     "reverse and roll": lambda x, w: tf.roll(tf.reverse(_product(x, w), [1]), 2, axis=2),
-    "print": lambda x, w: tf.grad_pass_through(tf.identity)(_product(x, w)),
+    "tf.grad_pass_through": lambda x, w: tf.grad_pass_through(tf.identity)(_product(x, w)),
 }
 
 
@@ -280,7 +280,7 @@ def _forward_in_a_function(size: Size) -> Called:
     shape = (size.depth, size.channels, size.channels)
     weights = [tf.Variable(tf.cast(each, tf.float32)) for each in draw.normal(size=shape) / 8]
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def forward(x: Any) -> Any:
         for each in weights:
             x = tf.tanh(_product(x, each)) + x
@@ -293,8 +293,8 @@ def _forward_in_a_function(size: Size) -> Called:
             variable.assign_sub(0.1 * gradient)
         return loss
 
-    shape = (size.batch, size.side, size.side, size.channels)
-    data = [(tf.constant(draw.normal(size=shape), tf.float32),) for _ in range(STEPS)]
+    images = (size.batch, size.side, size.side, size.channels)
+    data = [(tf.constant(draw.normal(size=images), tf.float32),) for _ in range(STEPS)]
     return Called(step, data, [weights])
 
 

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # before TensorFlow starts
@@ -30,7 +31,7 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes, reserve, run_measured
 from checkmate_tf.workloads.trial import turn_off_fusions
-from experiments.coverage.kind import LARGE, SMALL, Kind, Size, Training, variables
+from experiments.coverage.kind import LARGE, SMALL, Decorate, Kind, Size, Training, variables
 from experiments.coverage.kinds import KINDS
 from solvers.graph.files import write_whole
 
@@ -92,8 +93,8 @@ def try_kind(kind: Kind, size: Size, budgets: Sequence[Any], **options: Any) -> 
         warnings.simplefilter("always")
         for budget in budgets:
 
-            def by_a_plan(step: Any, budget: Any = budget) -> Any:
-                steps.append(checkmate_tf.rematerialize(step, budget=budget, **options))
+            def by_a_plan(step: Any, budget: Any = budget, **more: Any) -> Any:
+                steps.append(checkmate_tf.rematerialize(step, budget=budget, **options, **more))
                 return steps[-1]
 
             try:
@@ -110,11 +111,8 @@ def try_kind(kind: Kind, size: Size, budgets: Sequence[Any], **options: Any) -> 
     steps.clear()
     gc.collect()
     plain = _trained(kind.make, size, _plainly)
-    equal = len(ours.values) == len(plain.values) and all(
-        np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-        for a, b in zip(ours.values, plain.values, strict=True)
-    )
-    said += [str(each.message) for each in caught if _is_ours(each)]
+    equal = [each.tobytes() for each in ours.values] == [each.tobytes() for each in plain.values]
+    said += [_message(each) for each in caught if _is_ours(each)]
     row = Row(
         kind.name,
         kind.group,
@@ -138,27 +136,33 @@ def try_kind(kind: Kind, size: Size, budgets: Sequence[Any], **options: Any) -> 
     )
 
 
-def _plainly(step: Any) -> Any:
+def _plainly(step: Any, **_: Any) -> Any:
     # Keras makes a function of a model's method by itself.
     return step if hasattr(step, "__self__") else tf.function(step, jit_compile=False)
 
 
-def _trained(
-    make: Callable[[Size], Training], size: Size, decorate: Callable[[Any], Any]
-) -> _Trained:
+def _trained(make: Callable[[Size], Training], size: Size, decorate: Decorate) -> _Trained:
     keras.utils.set_random_seed(0)
     training = make(size)
     run = training.prepared(decorate)
     keras.utils.set_random_seed(1)
-    start = [np.array(each) for each in variables(training.owners)]
+    written = variables(training.owners)
+    start = _values(written)
     first = run()
-    for variable, value in zip(variables(training.owners), start, strict=False):
+    for variable, value in zip(written, start, strict=True):
         variable.assign(value)
     resident = held_bytes() or 0
     second, peak = run_measured(run, device="CPU:0")
-    values = [np.array(each) for each in tf.nest.flatten([first, second])]
-    values += [np.array(each) for each in variables(training.owners)]
+    values = _values([*tf.nest.flatten([first, second]), *variables(training.owners)])
     return _Trained(values, peak, resident)
+
+
+def _values(tensors: Sequence[Any]) -> list[Any]:
+    return [np.asarray(tf.convert_to_tensor(each)) for each in tensors]
+
+
+def _message(warning: warnings.WarningMessage) -> str:
+    return str(warning.message).removeprefix("checkmate_tf: ")
 
 
 def _is_ours(warning: warnings.WarningMessage) -> bool:
@@ -180,13 +184,15 @@ def main() -> int:
     arguments = parser.parse_args()
     turn_off_fusions()
     options: dict[str, Any] = {"time_limit": arguments.time_limit}
+    budgets: list[Any] = [SHARE, "min"]
     if arguments.small:
         size, budgets, options["trial_run"] = SMALL, ["min"], False
     else:
+        size = LARGE
         reserve(1 << 31)
-        size, budgets = LARGE, [SHARE, "min"]
     rows = [asdict(try_kind(KINDS[each], size, budgets, **options)) for each in arguments.kinds]
-    write_whole(arguments.output, json.dumps(rows, indent=1))
+    here = f"{Path.cwd()}/"  # messages name files
+    write_whole(arguments.output, json.dumps(rows, indent=1).replace(here, ""))
     return 0
 
 
