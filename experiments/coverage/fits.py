@@ -147,6 +147,7 @@ class Subclassed(keras.Model):  # type: ignore[misc]
         self.dropout = layers.Dropout(0.1)
 
     def call(self, x: Any, training: bool = False) -> Any:
+        """The logits."""
         for each in self.convolutions:
             x = keras.ops.relu(each(x))
         self.add_loss(1e-4 * keras.ops.mean(x * x))
@@ -158,6 +159,7 @@ class WithItsOwnTrainStep(Subclassed):
     """With a `train_step` of its own."""
 
     def train_step(self, data: Any) -> Any:
+        """One update; the loss."""
         x, y = data
         with tf.GradientTape() as tape:
             loss = self.compute_loss(x, y, self(x, training=True), training=True)
