@@ -76,15 +76,14 @@ def function_in_graph(graph: Any, name: str) -> Any:
     return graph._get_function(name)
 
 
-def add_functions(source: Any, target: Any) -> None:
-    """Add all functions that the graph `source` knows to the graph `target`."""
-    for function in source._functions.values():
-        if not target._is_function(function.name):
-            target._add_function_recursive(function)
+def add_function(function: Any, target: Any) -> None:
+    """Add a function, and those that it calls, to the graph `target`, where it lacks them."""
+    if not target._is_function(function.name):
+        target._add_function_recursive(function)
 
 
-def body_of_function(function: Any, shapes: Sequence[Any]) -> Any:
-    """A new graph of the function's operations.
+def body_of_function(function: Any, shapes: Sequence[Any] | None) -> Any:
+    """A new graph of the function's operations, with `inputs`, `outputs` and `control_outputs`.
 
     Its inputs have these shapes, unless the definition says others, as most do.
     """

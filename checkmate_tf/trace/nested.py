@@ -7,7 +7,7 @@ from typing import Any
 
 from checkmate_tf.trace.bodies import LOOPS, bodies
 from checkmate_tf.trace.buffers import peak_of_run
-from checkmate_tf.trace.program import Program, resolve
+from checkmate_tf.trace.program import Program, resolve_body
 from checkmate_tf.trace.signatures import signature
 from profiles.operation import Operation
 
@@ -33,7 +33,7 @@ def inner_workspaces(
             if not all(each.shape.is_fully_defined() for each in body.inputs):
                 unknown[operation.name] = operation
                 continue
-            inner = resolve(body)
+            inner = resolve_body(body)
             inside, not_told = inner_workspaces(inner, workspace)
             if inner.guessed or not_told:
                 unknown[operation.name] = operation
