@@ -38,6 +38,28 @@ def operation_definition(kind: str) -> Any:
     return op_def_registry.get(kind)
 
 
+def create_operation(
+    graph: Any,
+    kind: str,
+    inputs: list[Any],
+    types: list[Any],
+    name: str,
+    attributes: dict[str, Any],
+    device: str,
+) -> Any:
+    """A new operation of `graph`, on exactly that device, or on any if `device` is empty.
+
+    `Graph.create_op` does the same in twice the time: it looks for arguments that are out of use,
+    and asks every `tf.device` around it.
+    """
+    made = graph._create_op_internal(
+        kind, inputs, types, name=name, attrs=attributes, compute_device=False
+    )
+    if device:
+        made._set_device_from_string(device)
+    return made
+
+
 def set_traceback(operation: Any, traceback: Any) -> None:
     """Let the errors of `operation` name the lines of `traceback`; where it can't, do nothing.
 

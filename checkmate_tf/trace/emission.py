@@ -18,6 +18,7 @@ from checkmate_tf.trace.sums import groups
 from profiles.tensorflow_internals import (
     add_function,
     copy_variable_content,
+    create_operation,
     function_in_graph,
     set_traceback,
 )
@@ -110,14 +111,15 @@ class Emitter:
         with (
             self.target.control_dependencies(None),
             self.target.control_dependencies(list(control_inputs)),
-            tf.device(device or operation.device or None),
         ):
-            copy = self.target.create_op(
+            copy = create_operation(
+                self.target,
                 operation.type,
                 inputs,
-                dtypes=[each.dtype for each in operation.outputs],
+                types=[each.dtype for each in operation.outputs],
                 name=name or operation.name.rsplit("/", 1)[-1],
-                attrs=attributes,
+                attributes=attributes,
+                device=device or operation.device,
             )
         _copy_traceback(operation, copy)
         return copy

@@ -19,9 +19,11 @@ from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.inlining import inlined
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful, under_views
+from checkmate_tf.trace.signatures import signature
 from checkmate_tf.trace.sizes import sized_operations, tensor_bytes, topological, variable_bytes
 from checkmate_tf.trace.sums import SumOrders
 from checkmate_tf.trace.tensor_lists import list_bytes
+from profiles.operation import Operation
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,11 @@ class Program:
     constants: dict[str, str]
     fixed_bytes: int
     guessed: tuple[Any, ...]
+
+    @cached_property
+    def signatures(self) -> tuple[Operation, ...]:
+        """Per operation, what cost models know it by."""
+        return tuple(signature(self.sized[each.name]) for each in self.operations)
 
     @cached_property
     def sums(self) -> SumOrders:

@@ -45,6 +45,22 @@ def test_definitions_tell_inputs_and_statefulness() -> None:
     assert internals.operation_definition("NoSuchOperation") is None
 
 
+def test_an_operation_is_made_as_by_the_public_way() -> None:
+    made = []
+    for device in ("", "/device:CPU:0"):
+        with tf.Graph().as_default() as graph, tf.device("/device:GPU:1"):
+            one = tf.compat.v1.placeholder(tf.float32, (2, 3))
+            types, attributes = [tf.float32], tf.tanh(one).op.node_def.attr
+            with tf.device(None), tf.device(device or None):
+                public = graph.create_op("Tanh", [one], types, name="it", attrs=dict(attributes))
+            own = internals.create_operation(
+                graph, "Tanh", [one], types, "it", dict(attributes), device
+            )
+        assert own.outputs[0].shape == (2, 3)
+        made.append([(e.type, e.device, e.node_def.attr["T"].type) for e in (public, own)])
+    assert all(public == own for public, own in made)
+
+
 def test_an_error_names_the_lines_of_the_traceback_that_was_set() -> None:
     graph = tf.Graph()
     with graph.as_default():
