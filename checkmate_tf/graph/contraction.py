@@ -26,10 +26,16 @@ _MOST_JOINED = 40
 
 @dataclass
 class _Group:
-    """Operations that run together, while groups are being formed."""
+    """Operations that run together, while groups are being formed.
+
+    Attributes:
+        outputs, peak: what `_Groups` found of them as they are now; None before it was asked.
+    """
 
     members: list[int]
     reads: set[Tensor] = field(default_factory=set)
+    outputs: list[Tensor] | None = None
+    peak: int | None = None
 
 
 class _Groups:
@@ -77,14 +83,24 @@ class _Groups:
         return not self.leads_to(self.successor_groups(first) - {second}, second)
 
     def outputs(self, group: int) -> list[Tensor]:
-        """Tensors made in the group and read outside it."""
-        return [
-            tensor
-            for member in self.members(group)
-            for tensor in self.program.produced[member]
-            if tensor in self.program.outputs
-            or any(self.of[reader] != group for reader in self.readers[tensor])
-        ]
+        """Tensors made in the group and read outside it; only a merge of its own changes them."""
+        known = self.groups[group]
+        if known.outputs is None:
+            known.outputs = [
+                tensor
+                for member in known.members
+                for tensor in self.program.produced[member]
+                if tensor in self.program.outputs
+                or any(self.of[reader] != group for reader in self.readers[tensor])
+            ]
+        return known.outputs
+
+    def peak(self, group: int) -> int:
+        """Bytes held at most while the group runs, its inputs not counted."""
+        known = self.groups[group]
+        if known.peak is None:
+            known.peak = _peak(self.program, known.members, self.outputs(group))
+        return known.peak
 
     def merge(self, first: int, second: int) -> None:
         """Let `first` run as part of `second`."""
@@ -92,6 +108,7 @@ class _Groups:
         for member in source.members:
             self.of[member] = second
         target.members = sorted(source.members + target.members)
+        target.outputs = target.peak = None
         target.reads = {t for t in target.reads | source.reads if self.of[t.producer] != second}
 
 
@@ -190,19 +207,19 @@ class _Pair:
     def holds_no_more(self) -> bool:
         """Whether the two hold no more memory as one than one after the other."""
         inputs = _total(self.own | self.others)
-        together = inputs + self._peak(self.group, self.reader)
-        first = inputs + self._peak(self.group)
-        second = _total(self.others) + self.size + self._peak(self.reader)
+        groups = self.groups
+        members = sorted(groups.members(self.group) + groups.members(self.reader))
+        together = inputs + _peak(groups.program, members, groups.outputs(self.reader))
+        first = inputs + groups.peak(self.group)
+        second = _total(self.others) + self.size + groups.peak(self.reader)
         return together <= max(first, second) + self.size // _NOTHING_BESIDE
 
-    def _peak(self, *parts: int) -> int:
-        """Bytes held at most while the groups `parts` run as one, inputs not counted."""
-        program = self.groups.program
-        members = sorted(m for part in parts for m in self.groups.members(part))
-        if len(members) > _MOST_JOINED:
-            return sum(t.bytes for m in members for t in program.produced[m])
-        kept = self.groups.outputs(parts[-1])
-        return peak_of_run(program, leanest_order(program, members, kept), kept, lambda number: 0)
+
+def _peak(program: Program, members: list[int], kept: list[Tensor]) -> int:
+    """Bytes held at most while `members` run in their leanest order, inputs not counted."""
+    if len(members) > _MOST_JOINED:
+        return sum(t.bytes for m in members for t in program.produced[m])
+    return peak_of_run(program, leanest_order(program, members, kept), kept, lambda number: 0)
 
 
 def _total(tensors: Iterable[Tensor]) -> int:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from checkmate_tf.trace.fusions import fuses_into, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program
-from checkmate_tf.trace.signatures import signature
 from profiles.fusion import fuse
 from profiles.operation import Operation
 from profiles.roofline import floating_point_operations
@@ -44,13 +43,15 @@ class StepOperation:
 def step_operations(program: Program) -> tuple[StepOperation, ...]:
     """The operations of `program`, every one in one place, in the program's order."""
     part_of = list(range(len(program.operations)))  # the first member that it runs with
-    for first, second in _pairs(program):
-        low, high = sorted((part_of[first], part_of[second]))
-        part_of = [low if each == high else each for each in part_of]
-    members: dict[int, list[int]] = defaultdict(list)
-    for number, part in enumerate(part_of):
-        members[part].append(number)
-    return tuple(_step_operation(program, numbers) for numbers in members.values())
+    members = {number: [number] for number in part_of}
+    for pair in _pairs(program):
+        low, high = sorted(part_of[each] for each in pair)
+        if low != high:
+            joined = members.pop(high)
+            members[low] += joined
+            for each in joined:
+                part_of[each] = low
+    return tuple(_step_operation(program, sorted(numbers)) for numbers in members.values())
 
 
 def costs_of_step(program: Program, model: CostModel) -> list[float]:
@@ -110,7 +111,7 @@ def _siblings(program: Program) -> Iterator[tuple[int, int]]:
 
 
 def _step_operation(program: Program, members: list[int]) -> StepOperation:
-    parts = [signature(program.sized[program.operations[m].name]) for m in members]
+    parts = [program.signatures[m] for m in members]
     work = dict(zip(members, map(floating_point_operations, parts), strict=True))
     return StepOperation(
         members=tuple(members),

@@ -55,7 +55,7 @@ class _Replay:
         self.program = program
         self.number = {op.name: place for place, op in enumerate(program.operations)}
         self.emitter = Emitter(program.concrete.graph, tf.compat.v1.get_default_graph())
-        placeholders = program.concrete.graph.inputs
+        placeholders = program.concrete.inputs
         given = [*arguments, *program.concrete.captured_inputs]
         for placeholder, value in zip(placeholders, given, strict=True):
             self.emitter.provide(placeholder, value)

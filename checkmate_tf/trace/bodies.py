@@ -9,6 +9,10 @@ from profiles.tensorflow_internals import body_of_function, function_in_graph
 
 LOOPS = frozenset(["While", "StatelessWhile"])
 
+CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
+
+_COMPILED = "_XlaMustCompile"
+
 _OPERANDS_FROM = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
 """Where the operands begin that the functions are given; before them lies what chooses one."""
 
@@ -43,12 +47,23 @@ def bodies(operation: Any) -> tuple[Body, ...]:
 
     Of a loop it is the body alone: what the condition holds is a few numbers.
     """
-    attributes = operation.node_def.attr
-    functions = [each.func for each in attributes.values() if each.HasField("func")]
-    functions += [function for each in attributes.values() for function in each.list.func]
     if operation.type in LOOPS:
-        functions = [attributes["body"].func]
-    return tuple(_body(operation, function.name) for function in functions if function.name)
+        return (_body(operation, operation.get_attr("body").name),)
+    return tuple(_body(operation, name) for name in functions_of(operation))
+
+
+def functions_of(operation: Any) -> list[str]:
+    """Names of all functions that `operation` may run, the condition of a loop among them."""
+    attributes = operation.node_def.attr.values()
+    functions = [each.func for each in attributes if each.HasField("func")]
+    functions += [function for each in attributes for function in each.list.func]
+    return [function.name for function in functions if function.name]
+
+
+def is_compiled(call: Any) -> bool:
+    """Whether XLA compiles the function that `call` runs."""
+    compiled = call.node_def.attr.get(_COMPILED)
+    return compiled is not None and bool(compiled.b)
 
 
 def _body(operation: Any, name: str) -> Body:

@@ -12,9 +12,16 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.trace.bodies import functions_of
 from checkmate_tf.trace.depth_first import tensor_key
 from checkmate_tf.trace.sums import groups
-from profiles.tensorflow_internals import add_functions, copy_variable_content, set_traceback
+from profiles.tensorflow_internals import (
+    add_function,
+    copy_variable_content,
+    create_operation,
+    function_in_graph,
+    set_traceback,
+)
 
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
 
@@ -31,8 +38,6 @@ class Emitter:
         self.source = source
         self.target = target
         self._shared: dict[tuple[str, int], Any] = {}
-        # The bodies of While, If and calls are named by attributes and looked up in the graph.
-        add_functions(source, target)
 
     def provide(self, tensor: Any, value: Any) -> None:
         """Let `value` stand for `tensor` of the source graph from now on."""
@@ -42,9 +47,21 @@ class Emitter:
         """What stands for `tensor`, or None."""
         return self._shared.get(tensor_key(tensor))
 
-    def create(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()) -> Any:
-        """Create a copy of `operation` on `inputs`; it runs after `control_inputs`."""
-        return self._create(operation, inputs, control_inputs, _attributes(operation))
+    def create(
+        self,
+        operation: Any,
+        inputs: list[Any],
+        control_inputs: Iterable[Any] = (),
+        name: str | None = None,
+        device: str | None = None,
+    ) -> Any:
+        """Create a copy of `operation` on `inputs`; it runs after `control_inputs`.
+
+        Its name is the last part of the operation's, and its device the same, unless others are
+        given.
+        """
+        attributes = _attributes(operation)
+        return self._create(operation, inputs, control_inputs, attributes, name, device)
 
     def create_sum(
         self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
@@ -85,18 +102,24 @@ class Emitter:
         inputs: list[Any],
         control_inputs: Iterable[Any],
         attributes: dict[str, Any],
+        name: str | None = None,
+        device: str | None = None,
     ) -> Any:
+        # The bodies of While, If and calls are named by attributes and looked up in the graph.
+        for function in functions_of(operation):
+            add_function(function_in_graph(self.source, function), self.target)
         with (
             self.target.control_dependencies(None),
             self.target.control_dependencies(list(control_inputs)),
-            tf.device(operation.device or None),
         ):
-            copy = self.target.create_op(
+            copy = create_operation(
+                self.target,
                 operation.type,
                 inputs,
-                dtypes=[each.dtype for each in operation.outputs],
-                name=operation.name.rsplit("/", 1)[-1] if "/" in operation.name else operation.name,
-                attrs=attributes,
+                types=[each.dtype for each in operation.outputs],
+                name=name or operation.name.rsplit("/", 1)[-1],
+                attributes=attributes,
+                device=device or operation.device,
             )
         _copy_traceback(operation, copy)
         return copy

@@ -7,8 +7,7 @@ from typing import Any
 
 from checkmate_tf.trace.bodies import LOOPS, bodies
 from checkmate_tf.trace.buffers import peak_of_run
-from checkmate_tf.trace.program import Program, resolve
-from checkmate_tf.trace.signatures import signature
+from checkmate_tf.trace.program import Program, resolve_body
 from profiles.operation import Operation
 
 
@@ -26,14 +25,15 @@ def inner_workspaces(
     """
     unknown: dict[str, Any] = {}
     needed = []
-    for operation, made in zip(program.operations, program.produced, strict=True):
-        sized = program.sized[operation.name]
-        most = workspace(signature(sized))
-        for body in bodies(sized):
+    for operation, made, kind in zip(
+        program.operations, program.produced, program.signatures, strict=True
+    ):
+        most = workspace(kind)
+        for body in bodies(program.sized[operation.name]):
             if not all(each.shape.is_fully_defined() for each in body.inputs):
                 unknown[operation.name] = operation
                 continue
-            inner = resolve(body)
+            inner = resolve_body(body)
             inside, not_told = inner_workspaces(inner, workspace)
             if inner.guessed or not_told:
                 unknown[operation.name] = operation

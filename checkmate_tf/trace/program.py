@@ -16,11 +16,14 @@ import tensorflow as tf
 
 from checkmate_tf.trace.constants import folded_constants
 from checkmate_tf.trace.depth_first import finish, tensor_key
+from checkmate_tf.trace.inlining import inlined
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful, under_views
+from checkmate_tf.trace.signatures import signature
 from checkmate_tf.trace.sizes import sized_operations, tensor_bytes, topological, variable_bytes
 from checkmate_tf.trace.sums import SumOrders
 from checkmate_tf.trace.tensor_lists import list_bytes
+from profiles.operation import Operation
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Program:
     """A traced step, resolved.
 
     Attributes:
-        concrete: the ConcreteFunction.
+        concrete: the ConcreteFunction, or the same without calls in it.
         operations: those that do work and are needed, in a topological order.
         sized: every operation with known shapes, by name.
         reads: per operation, the working outputs it reads, through views.
@@ -67,6 +70,11 @@ class Program:
     constants: dict[str, str]
     fixed_bytes: int
     guessed: tuple[Any, ...]
+
+    @cached_property
+    def signatures(self) -> tuple[Operation, ...]:
+        """Per operation, what cost models know it by."""
+        return tuple(signature(self.sized[each.name]) for each in self.operations)
 
     @cached_property
     def sums(self) -> SumOrders:
@@ -129,6 +137,11 @@ def resolve(concrete: Any, batch_size: int | None = None) -> Program:
     Raises:
         CheckmateError: a size is unknown and `batch_size` does not say it.
     """
+    return resolve_body(inlined(concrete), batch_size)
+
+
+def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
+    """As `resolve`, with calls of functions left as they are."""
     sized = sized_operations(concrete, batch_size)
     needed = _needed(concrete)
     sizes = _Sizes(sized)

@@ -45,6 +45,22 @@ def test_definitions_tell_inputs_and_statefulness() -> None:
     assert internals.operation_definition("NoSuchOperation") is None
 
 
+def test_an_operation_is_made_as_by_the_public_way() -> None:
+    made = []
+    for device in ("", "/device:CPU:0"):
+        with tf.Graph().as_default() as graph, tf.device("/device:GPU:1"):
+            one = tf.compat.v1.placeholder(tf.float32, (2, 3))
+            types, attributes = [tf.float32], tf.tanh(one).op.node_def.attr
+            with tf.device(None), tf.device(device or None):
+                public = graph.create_op("Tanh", [one], types, name="it", attrs=dict(attributes))
+            own = internals.create_operation(
+                graph, "Tanh", [one], types, "it", dict(attributes), device
+            )
+        assert own.outputs[0].shape == (2, 3)
+        made.append([(e.type, e.device, e.node_def.attr["T"].type) for e in (public, own)])
+    assert all(public == own for public, own in made)
+
+
 def test_an_error_names_the_lines_of_the_traceback_that_was_set() -> None:
     graph = tf.Graph()
     with graph.as_default():
@@ -112,6 +128,17 @@ def test_the_body_of_a_call_is_found() -> None:
     assert [each.shape.as_list() for each in body.outputs] == [[None]]
 
 
+def test_a_body_tells_what_has_side_effects() -> None:
+    variable = tf.Variable(1.0)
+    inner = tf.function(lambda x: x + variable.assign_add(x), autograph=False)
+    outer = tf.function(lambda x: inner(x), autograph=False)
+    call = call_in(outer.get_concrete_function(tf.TensorSpec([])).graph)
+    function = internals.function_in_graph(call.graph, call.get_attr("f").name)
+    body = internals.body_of_function(function, None)
+    assert [each.dtype for each in body.inputs] == [tf.float32, tf.resource]
+    assert "AssignAddVariableOp" in {each.type for each in body.control_outputs}
+
+
 def test_a_body_whose_definition_has_no_shapes_gets_those_of_the_call() -> None:
     call = call_in(calling_another().graph)
     definition = internals.function_in_graph(call.graph, call.get_attr("f").name).cached_definition
@@ -129,8 +156,9 @@ def test_a_call_runs_in_another_graph_once_its_functions_are_there() -> None:
     @tf.function(input_signature=[tf.TensorSpec([2])], autograph=False)
     def copied(x: tf.Tensor) -> tf.Tensor:
         graph = tf.compat.v1.get_default_graph()
-        internals.add_functions(call.graph, graph)
-        internals.add_functions(call.graph, graph)  # what is there already is no error
+        function = internals.function_in_graph(call.graph, call.get_attr("f").name)
+        internals.add_function(function, graph)
+        internals.add_function(function, graph)  # what is there already is no error
         attributes = dict(call.node_def.attr.items())
         return graph.create_op(call.type, [x], dtypes=[tf.float32], attrs=attributes).outputs[0]
 

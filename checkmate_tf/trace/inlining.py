@@ -1,0 +1,240 @@
+"""Calls of functions inside a step, taken apart: their operations become operations of the step.
+
+A `tf.function` inside a step, its gradient, and a SavedModel are each one operation in the traced
+graph, a call. So that what they compute can be scheduled, it is written into the step in place
+of the call, and so are the calls in it. Loops and branches stay as they are. So do functions that
+XLA compiles: taken apart they would compute other bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.trace.bodies import CALLS, is_compiled
+from checkmate_tf.trace.depth_first import tensor_key
+from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.sizes import topological
+from profiles.tensorflow_internals import (
+    body_of_function,
+    copy_variable_content,
+    function_in_graph,
+    set_traceback,
+    variable_content,
+)
+
+
+@dataclass(frozen=True)
+class InlinedFunction:
+    """A function without calls in it; what is used of a ConcreteFunction is here under its names.
+
+    Attributes:
+        original: the ConcreteFunction.
+        graph: the operations.
+        inputs: a placeholder for each of the original's.
+        outputs: a tensor for each of the original's.
+    """
+
+    original: Any
+    graph: Any
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the original."""
+        return str(self.original.name)
+
+    @property
+    def captured_inputs(self) -> Any:
+        """What the original captured."""
+        return self.original.captured_inputs
+
+    @property
+    def function_type(self) -> Any:
+        """The original's, which binds arguments."""
+        return self.original.function_type
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The original's, whose structure tells how outputs are packed."""
+        return self.original.structured_outputs
+
+
+def inlined(concrete: Any) -> Any:
+    """`concrete` with the bodies of all functions that it calls in place of the calls.
+
+    A function that calls none is returned as it is. What a call waits for, its operations with
+    side effects wait for; what waits for the call, waits for those.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> inner = tf.function(lambda x: tf.tanh(x))
+        >>> step = tf.function(lambda x: inner(inner(x)))
+        >>> concrete = step.get_concrete_function(tf.TensorSpec((8,)))
+        >>> kinds = [op.type for op in inlined(concrete).graph.get_operations()]
+        >>> kinds.count("Tanh"), kinds.count("PartitionedCall")
+        (2, 0)
+    """
+    if not any(is_taken_apart(op) for op in concrete.graph.get_operations()):
+        return concrete
+    return _Inliner(concrete).run()
+
+
+def is_taken_apart(operation: Any) -> bool:
+    """Whether `operation` is a call in whose place its function's operations can run."""
+    return operation.type in CALLS and not is_compiled(operation)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function that is called, ready to be copied any number of times.
+
+    Attributes:
+        graph: its operations, imported from its definition.
+        traced: the graph that it was traced to, if it is known; its operations know their lines.
+    """
+
+    graph: Any
+    traced: Any | None
+
+    @cached_property
+    def operations(self) -> list[Any]:
+        """In a topological order."""
+        return topological(self.graph.get_operations())
+
+    def traceback(self, operation: Any) -> Any | None:
+        """The user's lines that made `operation`."""
+        try:
+            return self.traced.get_operation_by_name(operation.name).traceback  # type: ignore[union-attr]
+        except (AttributeError, KeyError):
+            return None
+
+
+@dataclass
+class _Place:
+    """Where operations are copied to.
+
+    Attributes:
+        prefix: of their names.
+        device: of those that name none.
+        first: operations that those with side effects wait for.
+        values: what stands for a tensor.
+        done: what to wait for in place of an operation.
+    """
+
+    prefix: str
+    device: str
+    first: list[Any]
+    values: dict[tuple[str, int], Any]
+    done: dict[str, list[Any]]
+
+    def inputs(self, operation: Any) -> list[Any]:
+        return [self.values[tensor_key(each)] for each in operation.inputs]
+
+    def before(self, operation: Any) -> list[Any]:
+        """What the copy of `operation` has to wait for."""
+        found = [each for other in operation.control_inputs for each in self.done[other.name]]
+        if operation.op_def is None or operation.op_def.is_stateful:
+            found += self.first
+        return list(dict.fromkeys(found))
+
+    def name(self, operation: Any) -> str:
+        return f"{self.prefix}{operation.name}"
+
+
+class _Inliner:
+    """Copies a function's operations into a new graph, those of the functions it calls too."""
+
+    def __init__(self, concrete: Any) -> None:
+        self.concrete = concrete
+        self.source = concrete.graph
+        self.target = tf.Graph()
+        self.emitter = Emitter(self.source, self.target)
+        self.functions: dict[str, _Function] = {}
+
+    def run(self) -> InlinedFunction:
+        place = _Place("", "", [], {}, {})
+        with self.target.as_default():
+            for operation in topological(self.source.get_operations()):
+                self._copy(operation, place)
+        inputs, outputs = (
+            tuple(place.values[tensor_key(each)] for each in tensors)
+            for tensors in (self.concrete.inputs, self.concrete.outputs)
+        )
+        return InlinedFunction(self.concrete, self.target, inputs, outputs)
+
+    def _copy(self, operation: Any, place: _Place, traceback: Any | None = None) -> None:
+        if is_taken_apart(operation):
+            self._copy_body(operation, place)
+            return
+        if _key_of_input(operation) in place.values:
+            place.done[operation.name] = []
+            return
+        copy = self.emitter.create(
+            operation,
+            place.inputs(operation),
+            place.before(operation),
+            name=place.name(operation),
+            device=operation.device or place.device,
+        )
+        if traceback is not None:
+            set_traceback(copy, traceback[:])
+        for original, made in zip(operation.outputs, copy.outputs, strict=True):
+            _keep_what_is_known(original, made)
+            place.values[tensor_key(original)] = made
+        place.done[operation.name] = [copy]
+
+    def _copy_body(self, call: Any, place: _Place) -> None:
+        """Copy the operations of the function that `call` runs, in its place."""
+        function = self._function(call.get_attr("f").name)
+        before = place.before(call)
+        arguments = zip(map(tensor_key, function.graph.inputs), place.inputs(call), strict=True)
+        inside = _Place(
+            prefix=f"{place.name(call)}/",
+            device=call.device or place.device,
+            first=before,
+            values=dict(arguments),
+            done={},
+        )
+        for operation in function.operations:
+            self._copy(operation, inside, function.traceback(operation))
+        for original, returned in zip(call.outputs, function.graph.outputs, strict=True):
+            made = inside.values[tensor_key(returned)]
+            _keep_what_is_known(original, made)
+            place.values[tensor_key(original)] = made
+        last = [each for op in function.graph.control_outputs for each in inside.done[op.name]]
+        place.done[call.name] = self._joined(last or before, place.name(call))
+
+    def _joined(self, operations: Sequence[Any], name: str) -> list[Any]:
+        """One operation that waits for them all, so that many waiting for many stay few edges."""
+        if len(operations) < 2:
+            return list(operations)
+        with self.target.control_dependencies(list(operations)):
+            return [tf.no_op(name=f"{name}/done")]
+
+    def _function(self, name: str) -> _Function:
+        if name not in self.functions:
+            function = function_in_graph(self.source, name)
+            with self.source.as_default():  # where the functions are that it calls itself
+                graph = body_of_function(function, None)
+            self.functions[name] = _Function(graph, getattr(function, "graph", None))
+        return self.functions[name]
+
+
+def _key_of_input(operation: Any) -> tuple[str, int] | None:
+    """The key of what a placeholder stands for; None for all other operations."""
+    return tensor_key(operation.outputs[0]) if operation.type == "Placeholder" else None
+
+
+def _keep_what_is_known(original: Any, made: Any) -> None:
+    """Shapes that were told, by the user or by TensorFlow's Python code, and can't be inferred."""
+    if original.dtype in (tf.resource, tf.variant):
+        if variable_content(made) is None and variable_content(original) is not None:
+            copy_variable_content(original, made)
+    elif not made.shape.is_fully_defined():
+        made.set_shape(original.shape)
