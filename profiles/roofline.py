@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from profiles.fusion import Fusion
+from profiles.nested import Nested
 from profiles.operation import Operation
 
 _CONVOLUTIONS = frozenset("Conv2D Conv3D DepthwiseConv2dNative".split())
@@ -129,6 +130,8 @@ def floating_point_operations(operation: Operation) -> float:
     """
     if isinstance(operation, Fusion):
         return sum(map(floating_point_operations, operation.parts))
+    if isinstance(operation, Nested):
+        return operation.repeats * sum(map(floating_point_operations, operation.parts))
     kind = operation.type
     if kind in _CONVOLUTIONS:
         return _convolution(operation.inputs[1].shape, operation.outputs[0].elements, kind)
@@ -152,7 +155,7 @@ def floating_point_operations(operation: Operation) -> float:
 
 def does_products(operation: Operation) -> bool:
     """Whether its time goes into matrix products: arithmetic decides, not memory traffic."""
-    parts = operation.parts if isinstance(operation, Fusion) else (operation,)
+    parts = operation.parts if isinstance(operation, Fusion | Nested) else (operation,)
     return any(part.type in _PRODUCTS for part in parts)
 
 

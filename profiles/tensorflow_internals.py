@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
-from tensorflow.python.eager import cancellation, record
+from tensorflow.python.eager import cancellation, context, record
 from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
@@ -94,8 +94,16 @@ def plain_variable(**arguments: Any) -> Any:
 
 
 def function_in_graph(graph: Any, name: str) -> Any:
-    """The function that operations of `graph` call by `name`."""
-    return graph._get_function(name)
+    """The function that operations of `graph` call by `name`; None if it is not known there.
+
+    A graph knows what the graphs around it know.
+    """
+    while graph is not None:
+        function = graph._get_function(name)
+        if function is not None:
+            return function
+        graph = getattr(graph, "outer_graph", None)
+    return None
 
 
 def add_function(function: Any, target: Any) -> None:
@@ -107,10 +115,28 @@ def add_function(function: Any, target: Any) -> None:
 def body_of_function(function: Any, shapes: Sequence[Any] | None) -> Any:
     """A new graph of the function's operations, with `inputs`, `outputs` and `control_outputs`.
 
-    Its inputs have these shapes, unless the definition says others, as most do.
+    Its inputs have these shapes, whatever shapes it was traced with; None leaves those.
     """
-    definition = getattr(function, "cached_definition", None) or function.definition
+    definition = function_definition(function)
+    if shapes is not None:
+        definition = type(definition).FromString(definition.SerializeToString())
+        for described in (*definition.arg_attr.values(), *definition.node_def):
+            described.attr.pop("_output_shapes", None)
     return function_def_to_graph(definition, input_shapes=shapes)
+
+
+def function_definition(function: Any) -> Any:
+    """The FunctionDef of a function in a graph."""
+    return getattr(function, "cached_definition", None) or function.definition
+
+
+def register_function(definition: Any) -> None:
+    """Let operations call the function of a FunctionDef by its name, wherever they are.
+
+    A function of that name that is there already stays, and is taken to be the same.
+    """
+    if not context.context().has_function(definition.signature.name):
+        context.context().add_function_def(definition)
 
 
 # Calls of functions.

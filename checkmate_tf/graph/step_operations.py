@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 from checkmate_tf.trace.fusions import fuses_into, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program
+from checkmate_tf.trace.signatures import signature
 from profiles.fusion import fuse
+from profiles.nested import Nested
 from profiles.operation import Operation
 from profiles.roofline import floating_point_operations
 
@@ -61,8 +63,15 @@ def costs_of_step(program: Program, model: CostModel) -> list[float]:
     """
     costs = [0.0] * len(program.operations)
     for each in step_operations(program):
-        costs[each.heaviest] = model.cost(each.operation)
+        costs[each.heaviest] = _cost(each.operation, model)
     return costs
+
+
+def _cost(operation: Operation, model: CostModel) -> float:
+    """What one run costs; loops and branches cost what runs in them."""
+    if isinstance(operation, Nested) and not operation.is_compiled:
+        return operation.repeats * sum(_cost(part, model) for part in operation.parts)
+    return model.cost(operation)
 
 
 def _pairs(program: Program) -> Iterator[tuple[int, int]]:
@@ -111,7 +120,7 @@ def _siblings(program: Program) -> Iterator[tuple[int, int]]:
 
 
 def _step_operation(program: Program, members: list[int]) -> StepOperation:
-    parts = [program.signatures[m] for m in members]
+    parts = [signature(program.sized[program.operations[m].name]) for m in members]
     work = dict(zip(members, map(floating_point_operations, parts), strict=True))
     return StepOperation(
         members=tuple(members),

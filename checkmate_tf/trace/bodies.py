@@ -11,6 +11,9 @@ LOOPS = frozenset(["While", "StatelessWhile"])
 
 CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 
+RUN_FUNCTIONS = LOOPS | CALLS | frozenset("If StatelessIf Case StatelessCase".split())
+"""They do what the functions do that they run."""
+
 _COMPILED = "_XlaMustCompile"
 
 _OPERANDS_FROM = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
@@ -36,6 +39,11 @@ class Body:
     outputs: tuple[Any, ...]
     captured_inputs: tuple[Any, ...] = ()
 
+    @property
+    def is_sized(self) -> bool:
+        """Whether the shapes of all that it is given are known."""
+        return all(each.shape.is_fully_defined() for each in self.inputs)
+
 
 def operands(operation: Any) -> list[Any]:
     """What `operation` gives to the functions that it runs."""
@@ -54,7 +62,12 @@ def bodies(operation: Any) -> tuple[Body, ...]:
 
 def functions_of(operation: Any) -> list[str]:
     """Names of all functions that `operation` may run, the condition of a loop among them."""
-    attributes = operation.node_def.attr.values()
+    return functions_of_node(operation.node_def)
+
+
+def functions_of_node(node: Any) -> list[str]:
+    """As `functions_of`, of a NodeDef."""
+    attributes = node.attr.values()
     functions = [each.func for each in attributes if each.HasField("func")]
     functions += [function for each in attributes for function in each.list.func]
     return [function.name for function in functions if function.name]
@@ -72,5 +85,13 @@ def _body(operation: Any, name: str) -> Body:
     if graph is None or not all(each.shape.is_fully_defined() for each in graph.inputs):
         shapes = [each.shape for each in operands(operation)]
         with operation.graph.as_default():  # where the functions are that the body itself runs
-            graph = body_of_function(function, shapes)
+            sized = body_of_function(function, shapes)
+        if graph is None or operation.type not in LOOPS or _keeps_its_shapes(sized):
+            graph = sized
     return Body(name, graph, tuple(graph.inputs), tuple(graph.outputs))
+
+
+def _keeps_its_shapes(body: Any) -> bool:
+    """Whether a loop's iterations get tensors of the shapes that the first one gets."""
+    pairs = zip(body.inputs, body.outputs, strict=True)
+    return all(given.shape.is_compatible_with(returned.shape) for given, returned in pairs)

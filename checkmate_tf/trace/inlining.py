@@ -18,6 +18,7 @@ import tensorflow as tf
 from checkmate_tf.trace.bodies import CALLS, is_compiled
 from checkmate_tf.trace.depth_first import tensor_key
 from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.operations import PASS_THROUGH
 from checkmate_tf.trace.sizes import topological
 from profiles.tensorflow_internals import (
     body_of_function,
@@ -80,7 +81,7 @@ def inlined(concrete: Any) -> Any:
         >>> kinds.count("Tanh"), kinds.count("PartitionedCall")
         (2, 0)
     """
-    if not any(is_taken_apart(op) for op in concrete.graph.get_operations()):
+    if not any(op.type in CALLS for op in concrete.graph.get_operations()):
         return concrete
     return _Inliner(concrete).run()
 
@@ -187,7 +188,22 @@ class _Inliner:
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             _keep_what_is_known(original, made)
             place.values[tensor_key(original)] = made
+        if operation.type in CALLS:
+            self._look_behind(operation, place)
         place.done[operation.name] = [copy]
+
+    def _look_behind(self, call: Any, place: _Place) -> None:
+        """Let readers of what a compiled call returns as it was given read what it was given.
+
+        XLA returns copies, and the gradient of a call is given those of all that it reads.
+        """
+        graph = self._function(call.get_attr("f").name).graph
+        given = dict(zip(map(tensor_key, graph.inputs), place.inputs(call), strict=True))
+        for original, returned in zip(call.outputs, graph.outputs, strict=True):
+            while returned.op.type in PASS_THROUGH:
+                returned = returned.op.inputs[returned.value_index]
+            if tensor_key(returned) in given:
+                place.values[tensor_key(original)] = given[tensor_key(returned)]
 
     def _copy_body(self, call: Any, place: _Place) -> None:
         """Copy the operations of the function that `call` runs, in its place."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from checkmate_tf.trace.bodies import LOOPS, bodies
+from checkmate_tf.trace.bodies import LOOPS, bodies, is_compiled
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.program import Program, resolve_body
+from checkmate_tf.trace.signatures import signature
 from profiles.operation import Operation
 
 
@@ -25,12 +26,12 @@ def inner_workspaces(
     """
     unknown: dict[str, Any] = {}
     needed = []
-    for operation, made, kind in zip(
-        program.operations, program.produced, program.signatures, strict=True
-    ):
-        most = workspace(kind)
-        for body in bodies(program.sized[operation.name]):
-            if not all(each.shape.is_fully_defined() for each in body.inputs):
+    for operation, made in zip(program.operations, program.produced, strict=True):
+        sized = program.sized[operation.name]
+        most = workspace(signature(sized))
+        # What a compiler makes of a function needs other memory than its operations would.
+        for body in () if is_compiled(sized) else bodies(sized):
+            if not body.is_sized:
                 unknown[operation.name] = operation
                 continue
             inner = resolve_body(body)

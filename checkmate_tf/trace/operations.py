@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from checkmate_tf.trace.bodies import RUN_FUNCTIONS, functions_of, functions_of_node
+from profiles.tensorflow_internals import (
+    function_definition,
+    function_in_graph,
+    operation_definition,
+)
 
 VIEWS = frozenset(
     "Identity IdentityN Reshape Squeeze ExpandDims StopGradient PreventGradient EnsureShape "
@@ -48,12 +57,38 @@ ELEMENTWISE = frozenset(f"{_UNARY} {_BINARY} {_GRADIENTS} AddN Select SelectV2".
 holds it."""
 
 
+_FUNCTIONS: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()
+"""By graph: whether functions in it are stateful."""
+
+
 def is_stateful(operation: Any) -> bool:
-    """Whether running the operation twice differs from running it once."""
-    return (
-        bool(operation.op_def is not None and operation.op_def.is_stateful)
-        and operation.type not in READ_ONLY
-    )
+    """Whether running the operation twice differs from running it once.
+
+    What runs functions is judged by what they do, not by its type.
+    """
+    if operation.type not in RUN_FUNCTIONS:
+        return _is_stateful_type(operation.type)
+    known = _FUNCTIONS.setdefault(operation.graph, {})
+    names = functions_of(operation)
+    return any(_is_stateful_function(operation.graph, name, known) for name in names)
+
+
+def _is_stateful_function(graph: Any, name: str, known: dict[str, bool]) -> bool:
+    if name not in known:
+        function = function_in_graph(graph, name)
+        known[name] = function is None or any(
+            any(_is_stateful_function(graph, inner, known) for inner in functions_of_node(node))
+            if node.op in RUN_FUNCTIONS
+            else _is_stateful_type(node.op)
+            for node in function_definition(function).node_def
+        )
+    return known[name]
+
+
+@functools.cache
+def _is_stateful_type(kind: str) -> bool:
+    definition = operation_definition(kind)
+    return definition is None or (bool(definition.is_stateful) and kind not in READ_ONLY)
 
 
 def under_views(tensor: Any) -> Any:

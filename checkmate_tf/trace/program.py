@@ -18,12 +18,10 @@ from checkmate_tf.trace.constants import folded_constants
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.inlining import inlined
 from checkmate_tf.trace.inputs import captures
-from checkmate_tf.trace.operations import READ_ONLY, READS, SOURCES, VIEWS, is_stateful, under_views
-from checkmate_tf.trace.signatures import signature
+from checkmate_tf.trace.operations import READS, SOURCES, VIEWS, is_stateful, under_views
 from checkmate_tf.trace.sizes import sized_operations, tensor_bytes, topological, variable_bytes
 from checkmate_tf.trace.sums import SumOrders
 from checkmate_tf.trace.tensor_lists import list_bytes
-from profiles.operation import Operation
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,6 @@ class Program:
     constants: dict[str, str]
     fixed_bytes: int
     guessed: tuple[Any, ...]
-
-    @cached_property
-    def signatures(self) -> tuple[Operation, ...]:
-        """Per operation, what cost models know it by."""
-        return tuple(signature(self.sized[each.name]) for each in self.operations)
 
     @cached_property
     def sums(self) -> SumOrders:
@@ -297,7 +290,7 @@ def _resource_name(tensor: Any) -> str:
 
 
 def _next_write(accesses: list[Any], place: int) -> Any | None:
-    return next((op for op in accesses[place + 1 :] if op.type not in READ_ONLY), None)
+    return next((op for op in accesses[place + 1 :] if is_stateful(op)), None)
 
 
 def _hazards(
@@ -317,7 +310,7 @@ def _hazards(
         readers: set[int] = set()
         for op in accesses:
             here = {number[op.name]} if op.name in number else users[op.name]
-            if op.type in READ_ONLY:
+            if not is_stateful(op):
                 readers |= here
                 if writer is not None:
                     for reader in here:

@@ -9,8 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.trace.bodies import RUN_FUNCTIONS, functions_of_node
 from checkmate_tf.trace.inputs import captures
-from checkmate_tf.trace.operations import READ_ONLY, VIEWS
+from checkmate_tf.trace.operations import READ_ONLY, VIEWS, is_stateful
 from profiles.tensorflow_internals import operation_definition
 
 _VARIABLE_WRITES = (
@@ -50,13 +51,13 @@ def written_captures(concrete: Any) -> list[tuple[Any, Any]]:
     """(placeholder, captured tensor) of the resources that the step may write.
 
     That is all but those whose readers are known to read only. What a call, a loop or a branch
-    is given counts as written.
+    is given counts as written if it writes anything.
     """
     operations = concrete.graph.get_operations()
     pending = [
         each
         for op in operations
-        if op.type not in READ_ONLY | VIEWS
+        if op.type not in READ_ONLY | VIEWS and (op.type not in RUN_FUNCTIONS or is_stateful(op))
         for each in op.inputs
         if each.dtype == tf.resource
     ]
@@ -83,13 +84,14 @@ def _kinds(concrete: Any) -> set[str]:
     bodies = {each.signature.name: each.node_def for each in definition.library.function}
     pending = list(definition.node)
     found: set[str] = set()
+    looked_at: set[str] = set()
     while pending:
         node = pending.pop()
         found.add(node.op)
-        for attribute in node.attr.values():
-            for called in (attribute.func, *attribute.list.func):
-                if called.name and called.name in bodies:
-                    pending += bodies.pop(called.name)
-                elif called.name:
-                    found.add(called.name)
+        for called in functions_of_node(node):
+            if called not in bodies:
+                found.add(called)
+            elif called not in looked_at:
+                looked_at.add(called)
+                pending += bodies[called]
     return found

@@ -126,6 +126,11 @@ def _most_added(loop: Any, body: Body, place: int) -> int | None:
     may_grow = last.type != "TensorListSetItem" or last.get_attr("resize_if_index_out_of_bounds")
     if given.type == "TensorListReserve" and not may_grow:
         return _number(given.inputs[1])
+    return most_iterations(loop)
+
+
+def most_iterations(loop: Any) -> int | None:
+    """How often the body of a loop runs at most; None where nothing tells."""
     return _number(loop.inputs[_MOST_ITERATIONS])
 
 

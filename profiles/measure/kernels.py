@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from profiles.fusion import Fusion
 from profiles.measure.random_inputs import NotMeasurableError, random_inputs
+from profiles.nested import Nested
 from profiles.operation import Operation
-from profiles.tensorflow_internals import operation_definition
+from profiles.tensorflow_internals import operation_definition, register_function
 
 _KEEP_REPEATS = {"arithmetic_optimization": False, "dependency_optimization": False}
 """Grappler would find that nobody reads what a kernel's repeats compute."""
@@ -81,6 +82,8 @@ def repeats_kept() -> Iterator[None]:
 
 
 def _check(operation: Operation) -> None:
+    if isinstance(operation, Nested) and operation.is_compiled:
+        return
     definition = operation_definition(operation.type)
     writes = operation.type.startswith("Assign") and operation.type.endswith("VariableOp")
     if (
@@ -114,6 +117,8 @@ def _once(operation: Operation, given: dict[int, Any]) -> tuple[list[Any], list[
         given[number] if number in given else tf.constant(known[number], dtype=size.dtype)
         for number, size in enumerate(operation.inputs)
     ]
+    if isinstance(operation, Nested):
+        return _imported(operation, values)
     if not isinstance(operation, Fusion):
         made = _create(operation, values)
         return list(made.outputs), [made]
@@ -122,6 +127,22 @@ def _once(operation: Operation, given: dict[int, Any]) -> tuple[list[Any], list[
         operations.append(_create(part, [values[number] for number in wire]))
         values += operations[-1].outputs
     return [values[number] for number in operation.results], operations
+
+
+def _imported(call: Nested, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Outputs and operations of a call of a compiled function, in the default graph."""
+    graph = tf.compat.v1.GraphDef.FromString(call.definition)
+    for definition in graph.library.function:
+        register_function(definition)
+    graph.ClearField("library")
+    # Identities, for a graph can be given only what is in the graph around it.
+    given = {f"input_{number}:0": tf.identity(_handle(each)) for number, each in enumerate(inputs)}
+    (made,) = tf.graph_util.import_graph_def(graph, given, return_elements=["call"], name="")
+    return list(made.outputs), [made]
+
+
+def _handle(value: Any) -> Any:
+    return value.handle if isinstance(value, tf.Variable) else value
 
 
 def _after(operations: Sequence[Any]) -> Any:
@@ -133,7 +154,7 @@ def _create(operation: Operation, inputs: Sequence[Any]) -> Any:
     """The operation, created in the default graph."""
     definition = operation_definition(operation.type)
     function = getattr(tf.raw_ops, operation.type)
-    values = [each.handle if isinstance(each, tf.Variable) else each for each in inputs]
+    values = list(map(_handle, inputs))
     parameters = _parameters(definition, function)
     arguments: dict[str, Any] = {}
     inferred: set[str] = set()

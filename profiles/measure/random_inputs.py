@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from profiles.nested import Nested
 from profiles.operation import Operation, TensorSize
 
 
@@ -20,8 +21,8 @@ def random_inputs(operation: Operation) -> dict[int, Any]:
 
     Floating-point numbers are from 0.1 to 1, indices and labels anywhere within their bounds,
     truth values of both kinds; other integers are 0, which is valid where few others are. A
-    handle is that of a variable, returned here, as large as the largest other input. The values
-    are the same every time.
+    handle is that of a variable, returned here, of what a function reads from it, else as large
+    as the largest other input. The values are the same every time.
 
     Raises:
         NotMeasurableError: an input's size or content depends on data.
@@ -30,7 +31,7 @@ def random_inputs(operation: Operation) -> dict[int, Any]:
     generator = np.random.default_rng(0)
     bounds = _bounds(operation)
     return {
-        number: _variable(operation)
+        number: _variable(operation, number)
         if size.dtype == "resource"
         else _random(operation, size, bounds.get(number, 1), generator)
         for number, size in enumerate(operation.inputs)
@@ -65,8 +66,11 @@ def _bounds(operation: Operation) -> dict[int, int]:
     return {0: known.get(1, 1)} if kind == "OneHot" else {}
 
 
-def _variable(operation: Operation) -> Any:
-    """A variable that an operation can write into."""
+def _variable(operation: Operation, number: int) -> Any:
+    """A variable that an operation can write into, or that the function that it runs can read."""
+    if isinstance(operation, Nested) and number in dict(operation.contents):
+        content = dict(operation.contents)[number]
+        return tf.Variable(_random(operation, content, 1, np.random.default_rng(0)))
     if not (operation.type.startswith("Assign") and operation.type.endswith("VariableOp")):
         raise NotMeasurableError(f"{operation.type} reads a handle of what it does not say")
     values = [size for size in operation.inputs if size.dtype != "resource"]

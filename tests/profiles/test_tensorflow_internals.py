@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -125,6 +124,9 @@ def test_the_body_of_a_call_is_found() -> None:
     with call.graph.as_default():
         body = internals.body_of_function(function, [tf.TensorShape([5])])
     assert "Mul" in {each.type for each in body.get_operations()}
+    assert [each.shape.as_list() for each in body.outputs] == [[5]]
+    with call.graph.as_default():
+        body = internals.body_of_function(function, None)
     assert [each.shape.as_list() for each in body.outputs] == [[None]]
 
 
@@ -139,15 +141,26 @@ def test_a_body_tells_what_has_side_effects() -> None:
     assert "AssignAddVariableOp" in {each.type for each in body.control_outputs}
 
 
-def test_a_body_whose_definition_has_no_shapes_gets_those_of_the_call() -> None:
+def test_a_function_is_known_to_graphs_inside_the_one_that_knows_it() -> None:
     call = call_in(calling_another().graph)
-    definition = internals.function_in_graph(call.graph, call.get_attr("f").name).cached_definition
-    without_shapes = type(definition).FromString(definition.SerializeToString())
-    without_shapes.arg_attr.clear()
-    function = SimpleNamespace(cached_definition=without_shapes)
-    body = internals.body_of_function(function, [tf.TensorShape([5])])
-    assert [each.shape for each in body.inputs] == [(5,)]
-    assert [each.shape for each in body.outputs] == [(5,)]
+    name = call.get_attr("f").name
+    with call.graph.as_default():
+        inner = internals.body_of_function(internals.function_in_graph(call.graph, name), None)
+    assert internals.function_in_graph(inner, name) is not None
+    assert internals.function_in_graph(inner, "no such function") is None
+
+
+def test_a_registered_function_can_be_called_by_its_name() -> None:
+    call = call_in(calling_another().graph)
+    function = internals.function_in_graph(call.graph, call.get_attr("f").name)
+    definition = type(function.cached_definition)()
+    definition.CopyFrom(internals.function_definition(function))
+    definition.signature.name = "twice_by_another_name"
+    internals.register_function(definition)
+    internals.register_function(definition)  # what is there already is no error
+    name = tf.compat.v1.NameAttrList(name="twice_by_another_name")
+    called = tf.raw_ops.PartitionedCall(args=[[1.0, 2.0]], Tout=[tf.float32], f=name)
+    assert called[0].numpy().tolist() == [2.0, 4.0]
 
 
 def test_a_call_runs_in_another_graph_once_its_functions_are_there() -> None:
