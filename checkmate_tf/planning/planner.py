@@ -80,12 +80,13 @@ class Planner:
         self._largest_addition = 0
         self._lock = threading.RLock()
 
-    def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
+    def plan(self, concrete: Any, batch_size: int | None, arriving: int = 0) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the traced step.
             batch_size: the first dimension of inputs that were traced without one.
+            arriving: bytes that the device will hold before the step and does not hold yet.
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a larger signature
@@ -98,7 +99,11 @@ class Planner:
             if not _anything_to_gain(extracted.graph):
                 return None
             situation = _situation(
-                extracted, request, notes, self._largest_addition, held_bytes() or 0
+                extracted,
+                request,
+                notes,
+                self._largest_addition,
+                (held_bytes() or 0) + arriving,
             )
             known = self._known.get(_structure(extracted.graph))
             if known is not None and known.fits(situation):

@@ -169,14 +169,14 @@ class _Sizing:
             show("tracing the step")
             self.sized = SizedStep(self._traced, self.example)
             show("sizes of its tensors")
-            question, notes = question_of(self.sized, self.asked, self.interrupts.pass_on)
+            self.question, notes = question_of(self.sized, self.asked, self.interrupts.pass_on)
             answer = search(
-                question,
+                self.question,
                 lambda size, beyond: show(f"at least {size}, less than {beyond}"),
                 self.interrupts.pass_on,
             )
         if not answer.size:
-            raise self._too_small(question.graph.at(1))
+            raise self._too_small(self.question.graph.at(1))
         size, plan, failed = self._planned(answer)
         return self._result(size, plan, failed, answer, notes)
 
@@ -193,7 +193,7 @@ class _Sizing:
     def _planned(self, answer: Answer) -> tuple[int, Plan, _Failed]:
         """The largest size whose plan holds, and the least larger one that was given up."""
         best: tuple[int, Plan] | None = None
-        failed = _Failed(answer.beyond, self._why_given_up(answer))
+        failed = _Failed(answer.beyond, "no plan was found that is lean and fast enough")
         size = answer.size
         for number in range(_PLANS):
             plan, why = self._plan(size)
@@ -242,7 +242,8 @@ class _Sizing:
     def _planned_in_full(self, size: int) -> PlannedStep:
         planned = None
         if not self.asked.not_here:
-            planned = self.planner.plan(self.sized.concrete(size), size)
+            arriving = self.question.held(size) - self.asked.held
+            planned = self.planner.plan(self.sized.concrete(size), size, arriving)
         if planned is not None:
             return planned
         program = self.sized.program(size)
@@ -250,15 +251,16 @@ class _Sizing:
         extracted = extract_program(program, costs.model, self.asked.workspace)
         return plan_elsewhere(extracted, self.asked.request, costs.notes)
 
-    def _why_given_up(self, answer: Answer) -> str:
-        if answer.is_impossible:
-            # Between two known sizes the graph's sizes may be a little too large.
-            graph = extract_program(self.sized.program(answer.beyond)).graph
-            bound = memory_bound(graph, self.asked.request.order)
-            bound += max(0, self.asked.held - graph.fixed_bytes)
-            if bound > self.asked.budget:
-                return f"no schedule exists below {format_bytes(bound)}, by a bound"
-        return "no plan was found that is lean and fast enough; none is known to be impossible"
+    def _impossible(self, answer: Answer) -> int | None:
+        """The least batch that no schedule fits, seen at its real sizes; None if that fails.
+
+        Between two known sizes those of the graph may be a little too large.
+        """
+        size = answer.impossible
+        graph = extract_program(self.sized.program(size)).graph
+        bound = memory_bound(graph, self.asked.request.order)
+        beside = max(0, self.question.held(size) - graph.fixed_bytes)
+        return size if bound + beside > self.asked.budget else None
 
     # What is said.
 
@@ -278,6 +280,7 @@ class _Sizing:
             allowed="one more forward pass" if self.asked.overhead is None else "as asked for",
             beyond=failed.size,
             why=failed.why,
+            impossible=self._impossible(answer),
             grows=grows,
             stays=stays,
             confirmation=self._confirmation(plan),
@@ -305,7 +308,7 @@ class _Sizing:
         return f"not confirmed by a trial run: {reason}"
 
     def _too_small(self, graph: ComputationGraph) -> NoBatchError:
-        beside = max(0, self.asked.held - graph.fixed_bytes)
+        beside = max(0, self.question.held(1) - graph.fixed_bytes)
         bound = memory_bound(graph, self.asked.request.order) + beside
         budget = format_bytes(self.asked.budget)
         held = f"{format_bytes(graph.fixed_bytes + beside)} are variables, inputs and what is held"

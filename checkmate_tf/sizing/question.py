@@ -15,6 +15,7 @@ from checkmate_tf.sizing.sized_step import (
     GraphOfBatch,
     SizedStep,
     activation_bytes,
+    argument_bytes,
     forward_cost,
     not_affine,
 )
@@ -32,7 +33,7 @@ class Asked:
         request: how plans are made.
         budget: bytes on the device at any moment.
         overhead: extra time as a share of a step; None for one more forward pass.
-        held: bytes that the device holds before the step.
+        held: bytes that the device holds now, before the step is called with anything.
         workspace: bytes that an operation needs on the device only while it runs.
         not_here: why nothing can be tried on the device; "" if it is here.
         first: a batch size that the step takes; None if none is known.
@@ -75,13 +76,17 @@ def question_of(
     far = first if main > 2 * first else 2 * first
     small = extract_like(large, programs[far], costs.model)
     graph = large.graph
+    ends = [argument_bytes(programs[size]) for size in (first, 2 * first)]
+    each = (ends[1] - ends[0]) / first
+    rest = ends[0] - first * each
+    held = asked.held + argument_bytes(large.program)
     question = Question(
         graph=GraphOfBatch((far, main), (small.graph, graph)),
         budget=asked.budget,
-        held=asked.held,
+        held=lambda size: asked.held + round(each * size + rest),
         most_cost=graph.one_pass_cost * (1 + asked.most_overhead(graph)),
         order=asked.request.order,
-        waste=lambda schedule: _waste(large, schedule, asked.held),
+        waste=lambda schedule: _waste(large, schedule, held),
         time_limit=asked.request.time_limit,
     )
     return question, (*costs.notes, *_notes_on_sizes(programs))

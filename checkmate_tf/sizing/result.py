@@ -26,6 +26,8 @@ class LargestBatch:
         allowed: the same in words.
         beyond: the least larger batch size that was given up.
         why: what was wrong with it.
+        impossible: the least batch size for which no schedule is within the budget at whatever
+            cost, by a bound; None if none is known.
         grows: the names of the arguments whose first dimension is the batch.
         stays: the names of the other arrays.
         confirmation: whether a trial run confirmed the plan, in words.
@@ -40,6 +42,7 @@ class LargestBatch:
     allowed: str
     beyond: int
     why: str
+    impossible: int | None
     grows: tuple[str, ...]
     stays: tuple[str, ...]
     confirmation: str
@@ -73,6 +76,7 @@ class LargestBatch:
             ("extra time", f"{100 * plan.overhead:.1f} % (predicted{seconds})"),
             ("at most", f"{100 * self.most_overhead:.1f} %, {self.allowed}"),
             (f"why not {self.beyond}", self.why),
+            ("impossible", f"{self.impossible} and more, proved" if self.impossible else ""),
             ("grows with the batch", ", ".join(self.grows)),
             ("stays as it is", ", ".join(self.stays)),
             ("trial run", self.confirmation),

@@ -35,7 +35,7 @@ class Question:
     Attributes:
         graph: of the step at any batch size.
         budget: bytes on the device at any moment.
-        held: bytes that the device holds before the step, at least.
+        held: bytes that the device holds before the step, at least, by batch size.
         most_cost: of a schedule, in the unit of the graph.
         order: of the operations, "free" or "fixed".
         waste: of a schedule, the bytes that an allocator takes for each live byte.
@@ -44,7 +44,7 @@ class Question:
 
     graph: GraphOfBatch
     budget: int
-    held: int
+    held: Callable[[int], int]
     most_cost: float
     order: Order
     waste: Callable[[Schedule], float]
@@ -53,7 +53,7 @@ class Question:
     def room(self, size: int, waste: float) -> int:
         """Bytes that a schedule may hold at a batch of `size`, fixed ones included."""
         fixed = self.graph.at(size).fixed_bytes
-        return fixed + int((self.budget - max(fixed, self.held)) / waste)
+        return fixed + int((self.budget - max(fixed, self.held(size))) / waste)
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Answer:
         size: the largest for which a schedule was found; 0 for none.
         unchanged: the largest for which the graph's own order fits; 0 for none.
         beyond: the least larger size that was given up.
-        is_impossible: whether no schedule fits at `beyond`, by a bound, at whatever cost.
+        impossible: the least for which no schedule fits at whatever cost, by a bound.
     """
 
     size: int
     unchanged: int
     beyond: int
-    is_impossible: bool
+    impossible: int
 
 
 def least_impossible(question: Question) -> int:
@@ -78,7 +78,7 @@ def least_impossible(question: Question) -> int:
 
     def fits(size: int) -> bool:
         graph = question.graph.at(size)
-        beside = max(0, question.held - graph.fixed_bytes)
+        beside = max(0, question.held(size) - graph.fixed_bytes)
         return memory_bound(graph, question.order) + beside <= question.budget
 
     return largest(fits) + 1
@@ -156,7 +156,7 @@ class _Search:
             if self.size < middle:
                 beyond = middle
         self.show(self.size, beyond)
-        return Answer(self.size, plain, beyond, beyond == impossible)
+        return Answer(self.size, plain, beyond, impossible)
 
     def learn(self, schedule: Schedule, beyond: int) -> float:
         """Take what a schedule shows; the bytes that an allocator takes for each live one."""

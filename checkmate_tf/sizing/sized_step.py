@@ -14,8 +14,9 @@ from typing import Any
 
 from checkmate_tf.sizing.examples import ExampleBatch
 from checkmate_tf.trace.buffers import peak_of_run
+from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program, resolve
-from checkmate_tf.trace.sizes import has_unknown_sizes
+from checkmate_tf.trace.sizes import has_unknown_sizes, tensor_bytes
 from solvers import CheckmateError, ComputationGraph
 
 
@@ -74,6 +75,13 @@ class SizedStep:
             # It reads the size while it is traced, so each size has a trace of its own; if the
             # step itself is wrong, its error comes out there.
             return None
+
+
+def argument_bytes(program: Program) -> int:
+    """Bytes of what the step is called with."""
+    placeholders = argument_placeholders(program.concrete)
+    sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
+    return sum(tensor_bytes(each.dtype, each.shape) or 0 for each in sized)
 
 
 def activation_bytes(program: Program) -> int:
