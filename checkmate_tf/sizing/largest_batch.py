@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.planner import PlannedStep, Planner, device_workspaces, plan_elsewhere
+from checkmate_tf.planning.planner import Planner, device_workspaces
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.progress import spoken_progress
 from checkmate_tf.sizing.arguments import (
@@ -24,6 +22,7 @@ from checkmate_tf.sizing.arguments import (
     why_not_here,
 )
 from checkmate_tf.sizing.examples import ExampleBatch
+from checkmate_tf.sizing.plans import GivenUp, PlansInFull
 from checkmate_tf.sizing.question import Asked, question_of
 from checkmate_tf.sizing.result import LargestBatch, NoBatchError
 from checkmate_tf.sizing.search import Answer, search
@@ -34,18 +33,9 @@ from checkmate_tf.trace.tracer import Tracer
 from profiles.devices import default_device
 from profiles.operation import Operation
 from profiles.profile import Profile
-from solvers import BudgetError, CheckmateError, ComputationGraph, format_bytes
+from solvers import CheckmateError, ComputationGraph, format_bytes
 from solvers.graph.bounds import memory_bound
 from solvers.problem import Order
-
-_PLANS = 5
-"""Batch sizes that are planned in full, at most: the one found on the graph, and its neighbours."""
-
-_SHRINK = 0.93
-"""Share of a batch whose plan failed at which the next one is made."""
-
-_NEAR = 0.02
-"""Share of a batch: between a plan that holds and one that doesn't, no other one is made."""
 
 
 def largest_batch(
@@ -99,7 +89,7 @@ def largest_batch(
         ...         loss = tf.reduce_sum(x)
         ...     return loss, tape.gradient(loss, w)
         >>> found = largest_batch(
-        ...     loss_and_gradient, "32MiB", tf.TensorSpec((None, 256)), time_limit=5
+        ...     loss_and_gradient, "24MiB", tf.TensorSpec((None, 256)), time_limit=1
         ... )
         >>> found.batch_size > found.unchanged > 0 and found.plan.overhead <= found.most_overhead
         True
@@ -140,14 +130,6 @@ def _known(costs: str | Profile) -> Callable[[Operation], int]:
     return workspace
 
 
-@dataclass(frozen=True)
-class _Failed:
-    """A batch size that was given up, and why."""
-
-    size: int
-    why: str
-
-
 class _Sizing:
     """One question from beginning to end: sizes, search on the graph, plans in full."""
 
@@ -177,8 +159,9 @@ class _Sizing:
             )
         if not answer.size:
             raise self._too_small(self.question.graph.at(1))
-        size, plan, failed = self._planned(answer)
-        return self._result(size, plan, failed, answer, notes)
+        plans = PlansInFull(self.sized, self.asked, self.question, self.planner, self.interrupts)
+        size, plan, given_up = plans.largest(answer)
+        return self._result(size, plan, given_up, answer, notes)
 
     def _traced(self, arguments: tuple[Any, ...]) -> Any:
         tracer = Tracer(self.target.function, self.target.model)
@@ -188,76 +171,16 @@ class _Sizing:
             return trace()
         return tracer.trace(tracer.traced(), tracer.bind(arguments, {}))
 
-    # Plans in full.
-
-    def _planned(self, answer: Answer) -> tuple[int, Plan, _Failed]:
-        """The largest size whose plan holds, and the least larger one that was given up."""
-        best: tuple[int, Plan] | None = None
-        failed = _Failed(answer.beyond, "no plan was found that is lean and fast enough")
-        size = answer.size
-        for number in range(_PLANS):
-            plan, why = self._plan(size)
-            self.interrupts.pass_on()
-            if plan is None:
-                failed = _Failed(size, why)
-                if size == 1:
-                    break
-            else:
-                best = size, plan
-            if best is None:
-                last = number == _PLANS - 2 and 0 < answer.unchanged < size
-                size = answer.unchanged if last else max(1, min(size - 1, int(_SHRINK * size)))
-            elif failed.size - best[0] > max(1, _NEAR * best[0]):
-                size = (best[0] + failed.size) // 2
-            else:
-                break
-        if best is None:
-            raise NoBatchError(
-                f"no plan holds, though the graph has schedules for batches up to {answer.size}; "
-                f"at {failed.size}, the smallest one tried: {failed.why}"
-            )
-        return *best, failed
-
-    def _plan(self, size: int) -> tuple[Plan | None, str]:
-        """A plan for a batch of `size` that holds, or why there is none."""
-        try:
-            with warnings.catch_warnings():
-                # Of plans that are not taken; what is wrong with them is said in the answer.
-                warnings.filterwarnings("ignore", "checkmate_tf: .*(leanest|larger signature)")
-                planned = self._planned_in_full(size)
-        except BudgetError as error:
-            return None, str(error)
-        plan = planned.plan
-        most = max(plan.predicted_peak, plan.measured_peak or 0)
-        if not planned.keeps or most > plan.budget:
-            return None, "the leanest plan made for it is likely to need more than the budget"
-        most_overhead = self.asked.most_overhead(plan.graph)
-        if plan.overhead > most_overhead + 1e-9:
-            return None, (
-                f"its plan takes {100 * plan.overhead:.1f} % more time, and "
-                f"{100 * most_overhead:.1f} % are allowed"
-            )
-        return plan, ""
-
-    def _planned_in_full(self, size: int) -> PlannedStep:
-        planned = None
-        if not self.asked.not_here:
-            arriving = self.question.held(size) - self.asked.held
-            planned = self.planner.plan(self.sized.concrete(size), size, arriving)
-        if planned is not None:
-            return planned
-        program = self.sized.program(size)
-        costs = step_costs(self.asked.request.costs, program)
-        extracted = extract_program(program, costs.model, self.asked.workspace)
-        return plan_elsewhere(extracted, self.asked.request, costs.notes)
-
     def _impossible(self, answer: Answer) -> int | None:
         """The least batch that no schedule fits, seen at its real sizes; None if that fails.
 
         Between two known sizes those of the graph may be a little too large.
         """
         size = answer.impossible
-        graph = extract_program(self.sized.program(size)).graph
+        try:
+            graph = extract_program(self.sized.program(size)).graph
+        except CheckmateError:
+            return None
         bound = memory_bound(graph, self.asked.request.order)
         beside = max(0, self.question.held(size) - graph.fixed_bytes)
         return size if bound + beside > self.asked.budget else None
@@ -265,7 +188,7 @@ class _Sizing:
     # What is said.
 
     def _result(
-        self, size: int, plan: Plan, failed: _Failed, answer: Answer, notes: tuple[str, ...]
+        self, size: int, plan: Plan, given_up: GivenUp, answer: Answer, notes: tuple[str, ...]
     ) -> LargestBatch:
         step = None
         if not self.asked.not_here:
@@ -278,8 +201,8 @@ class _Sizing:
             plan=plan,
             most_overhead=self.asked.most_overhead(plan.graph),
             allowed="one more forward pass" if self.asked.overhead is None else "as asked for",
-            beyond=failed.size,
-            why=failed.why,
+            beyond=given_up.size,
+            why=given_up.why,
             impossible=self._impossible(answer),
             grows=grows,
             stays=stays,

@@ -53,9 +53,18 @@ class SizedStep:
         return self._trace(self._example.at(size))
 
     def program(self, size: int) -> Program:
-        """The step, resolved for batches of `size`."""
+        """The step, resolved for batches of `size`.
+
+        Raises:
+            CheckmateError: TensorFlow can't say its sizes.
+        """
         if size not in self._programs:
-            self._programs[size] = resolve(self.concrete(size), size)
+            try:
+                self._programs[size] = resolve(self.concrete(size), size)
+            except CheckmateError:
+                raise
+            except ValueError as error:
+                raise CheckmateError(f"the step refuses a batch of {size}: {error}") from error
         return self._programs[size]
 
     def _traced_for_any(self) -> Any:
