@@ -29,6 +29,7 @@ from checkmate_tf.sizing.search import Answer, search
 from checkmate_tf.sizing.sized_step import SizedStep
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.inputs import argument_placeholders
+from checkmate_tf.trace.keras_models import forget_functions, models_of
 from checkmate_tf.trace.tracer import Tracer
 from profiles.devices import default_device
 from profiles.operation import Operation
@@ -193,6 +194,8 @@ class _Sizing:
         step = None
         if not self.asked.not_here:
             request = replace(self.asked.request, batch_size=size)
+            for model in models_of(self.target.function):
+                forget_functions(model)  # else `fit` would go on with the step that it has
             step = RematerializedStep(self.target.function, request, planner=self.planner)
         grows, stays = self._arguments()
         return LargestBatch(

@@ -44,7 +44,7 @@ def question():
 @pytest.fixture(scope="module")
 def found(question):
     step, batch, budget = question
-    return checkmate_tf.largest_batch(step, budget, batch, time_limit=3)
+    return checkmate_tf.largest_batch(step, budget, batch, time_limit=2)
 
 
 def inputs(size):
@@ -116,7 +116,7 @@ def test_what_is_impossible_is_infeasible(question, found):
 
 def test_a_keras_model_for_a_device_that_is_not_there():
     """Nothing runs: no weight changes."""
-    model = dense_model(depth=3)
+    model = dense_model(depth=2)
     model.compile("adam", "mse", jit_compile=False)
     before = model.get_weights()
     data = tf.data.Dataset.from_tensors((np.zeros((8, 64)), np.zeros((8, 1)))).repeat(2)
@@ -132,6 +132,20 @@ def test_a_keras_model_for_a_device_that_is_not_there():
     )
     for one, other in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_step_that_reads_its_batch_size_while_it_is_traced():
+    """Each size has a trace of its own, of the same operations."""
+    plain = chain(tf.Variable(tf.ones((WIDTH, WIDTH))), 4)
+
+    def step(x, rate):
+        return plain(tf.reshape(x, (x.shape[0] * 2, WIDTH)), rate)
+
+    batch = (np.zeros((4, 2 * WIDTH), np.float32), np.float32(1))
+    options = {"device_memory": "64MiB", "time_limit": 0.3}
+    halves = checkmate_tf.largest_batch(step, batch=batch, **options)
+    whole = checkmate_tf.largest_batch(plain, batch=(tf.TensorSpec((None, WIDTH)), 1.0), **options)
+    assert halves.unchanged == pytest.approx(whole.unchanged / 2, rel=0.02)
 
 
 def test_without_the_memory_there_is_no_trial_run(question, monkeypatch, tmp_path):
