@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from checkmate_tf.memory.measure import measure_peak
     from checkmate_tf.planning.plan import Plan
     from checkmate_tf.rewriting.rewrite import rewrite
+    from checkmate_tf.sizing.largest_batch import largest_batch
     from solvers import BudgetError, CheckmateError
 
 _HOMES = {
@@ -26,6 +27,7 @@ _HOMES = {
     "CheckmateError": "solvers",
     "Plan": "checkmate_tf.planning.plan",
     "extract": "checkmate_tf.graph.extraction",
+    "largest_batch": "checkmate_tf.sizing.largest_batch",
     "load_profile": "checkmate_tf.graph.cost_models",
     "measure_peak": "checkmate_tf.memory.measure",
     "rematerialize": "checkmate_tf.decorator",
@@ -37,6 +39,7 @@ __all__ = [
     "CheckmateError",
     "Plan",
     "extract",
+    "largest_batch",
     "load_profile",
     "measure_peak",
     "rematerialize",

@@ -71,7 +71,8 @@ def rematerialize(
             `fit(x, y)` does.
         costs: "roofline", "flops", or "profile", which measures the step's operations on this
             device and keeps what it saw for the next time; or a profile that
-            `checkmate_tf.load_profile` returned.
+            `checkmate_tf.load_profile` returned; or "roofline:GPU" (CPU, TPU) for the costs of
+            another kind of device.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         trial_run: measure the plan before training begins, on made-up inputs and copies of the

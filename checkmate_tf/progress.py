@@ -36,6 +36,15 @@ def solver_progress(
 
 
 @contextmanager
+def spoken_progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Shows how long something has taken whose end is not known, and what it does now."""
+    columns = (TextColumn(title), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with _progress(*columns) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda doing: progress.update(task, description=doing)
+
+
+@contextmanager
 def comparison_progress(count: int) -> Iterator[Callable[[Row], None]]:
     """Shows how many of `count` runs have ended, and the last of them."""
     columns = (

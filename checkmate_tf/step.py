@@ -50,6 +50,7 @@ class RematerializedStep:
         request: Request,
         owner: Any = None,
         unbound: RematerializedStep | None = None,
+        planner: Planner | None = None,
     ) -> None:
         """Prepare a step; it is planned when it is first called.
 
@@ -58,6 +59,7 @@ class RematerializedStep:
             request: what the user asked for.
             owner: the object that the step is a method of, where `function` doesn't tell.
             unbound: the step of the owner's class, where this one belongs to one object.
+            planner: one that knows plans for the step already.
         """
         functools.update_wrapper(self, function, updated=())
         owner = owner if owner is not None else getattr(function, "__self__", None)
@@ -67,7 +69,7 @@ class RematerializedStep:
         self._unbound = unbound
         self._model = owner if is_model(owner) else None
         self._tracer = Tracer(function, self._model)
-        self._planner = Planner(request)
+        self._planner = planner or Planner(request)
         self._batches = BatchSizes(request.batch_size)
         is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
         self._takes_any_batch = not is_traced and getattr(function, "input_signature", None) is None

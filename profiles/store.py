@@ -42,6 +42,22 @@ def profile_files() -> list[Path]:
     return [*sorted(SHIPPED.glob("*.json")), *sorted(cache_folder().glob("*.json"))]
 
 
+def named_file(name: str) -> Path | None:
+    """The file of the stored profile of that device, or of that file name; None if there is none.
+
+    The user's own go before the shipped ones.
+
+    Example:
+        >>> path = profile_files()[0]
+        >>> named_file(path.stem) == named_file(path.name) == path
+        True
+    """
+    for path in reversed(profile_files()):
+        if name in (path.name, path.stem) or name == _stored(path).device:
+            return path
+    return None
+
+
 def known_profile(device: str, tensorflow: str) -> Profile:
     """All that is known of a device under a TensorFlow version; what the user measured wins.
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from checkmate_tf.cli.arguments import SOLVED, check_folder, whole_number
+from checkmate_tf.cli.costs import add_costs, cost_model
 from checkmate_tf.cli.target import load_concrete
 from checkmate_tf.progress import measuring_progress
 
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="MODULE:FUNCTION")
     parser.add_argument("--batch-size", type=whole_number, metavar="N")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--costs", default="roofline", metavar="roofline|flops|profile")
+    add_costs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,9 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
     from checkmate_tf.trace.program import resolve
 
     check_folder(arguments.output)
+    costs = cost_model(arguments.costs, arguments.other_device)
     program = resolve(load_concrete(arguments.function), arguments.batch_size)
     with measuring_progress() as progress:
-        step = step_costs(arguments.costs, program, progress)
+        step = step_costs(costs, program, progress)
     graph = extract_program(program, step.model).graph
     graph.save(arguments.output)
     print(f"{arguments.output}: {len(graph)} nodes, {len(graph.edges)} edges")

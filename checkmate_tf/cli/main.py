@@ -24,6 +24,7 @@ _COMMANDS = {
     "solvers": "list the solvers",
     "demo": "rematerialize a small network and measure it",
     "extract": "save the graph of a training step",
+    "largest-batch": "the largest batch of a step that fits some bytes",
     "profile": "what the operations of a step cost",
     "profiles": "list, merge or clear stored profiles",
 }
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(name: str) -> types.ModuleType:
-    return importlib.import_module(f"checkmate_tf.cli.{name}")
+    return importlib.import_module(f"checkmate_tf.cli.{name.replace('-', '_')}")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,4 +1,4 @@
-"""The cost models that a user can name: "roofline", "flops" and "profile"."""
+"""The cost models that a user can name: "roofline", "roofline:GPU", "flops" and "profile"."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from solvers import CheckmateError
 
 COST_MODELS = ("roofline", "flops", "profile")
 
+ROOFLINES = {f"roofline:{kind}": kind for kind in ("CPU", "GPU", "TPU")}
+"""By name: a roofline of another kind of device than the one that TensorFlow computes on."""
+
 
 @dataclass(frozen=True)
 class StepCosts:
@@ -42,10 +45,10 @@ def check_cost_model(costs: Any) -> None:
     Raises:
         CheckmateError: it is neither.
     """
-    if not isinstance(costs, Profile) and costs not in COST_MODELS:
+    if not isinstance(costs, Profile) and costs not in (*COST_MODELS, *ROOFLINES):
         raise CheckmateError(
-            f"no cost model {costs!r}; there are: {', '.join(COST_MODELS)}, and what "
-            "checkmate_tf.load_profile returns"
+            f"no cost model {costs!r}; there are: {', '.join((*COST_MODELS, *ROOFLINES))}, and "
+            "what checkmate_tf.load_profile returns"
         )
 
 
@@ -68,6 +71,8 @@ def step_costs(
     check_cost_model(costs)
     if costs == "flops":
         return StepCosts(FloatingPointOperations())
+    if isinstance(costs, str) and costs in ROOFLINES:
+        return StepCosts(Roofline(device_ceilings(ROOFLINES[costs])))
     device = default_device()
     ceilings = device_ceilings(device.split(":")[0])
     if costs == "roofline":

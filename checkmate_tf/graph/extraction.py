@@ -20,7 +20,7 @@ from checkmate_tf.trace.program import Program, Tensor, resolve
 from profiles.devices import default_device
 from profiles.operation import Operation
 from profiles.roofline import Roofline, device_ceilings
-from solvers import ComputationGraph, Node, Schedule
+from solvers import CheckmateError, ComputationGraph, Node, Schedule
 
 TINY_SHARE = 0.01
 """Of the activation peak: as much as all tiny tensors together may take."""
@@ -110,6 +110,36 @@ def extract_program(
     return _Builder(program, costs or _reference(), workspace or (lambda operation: 0)).build()
 
 
+def extract_like(
+    extraction: Extraction, program: Program, costs: CostModel | None = None
+) -> Extraction:
+    """The step of `extraction` at another batch size, with the same operations in the same nodes.
+
+    So a schedule of one is a schedule of the other. What kernels need while they run is taken to
+    be what it is in `extraction`; what loops and calls hold inside is counted anew.
+
+    Args:
+        program: the step, resolved at the other size.
+        costs: as for `extract`.
+
+    Raises:
+        CheckmateError: the step does other operations at that size.
+    """
+    theirs, ours = ([op.name for op in each.operations] for each in (extraction.program, program))
+    if theirs != ours:
+        raise CheckmateError(
+            f"the step does {len(ours)} operations at one batch size and {len(theirs)} at another, "
+            "or others: one graph can't stand for both"
+        )
+    builder = _Builder(program, costs or _reference(), lambda operation: 0)
+    builder.workspaces = tuple(
+        inside or kernel
+        for inside, kernel in zip(builder.workspaces, extraction.workspaces, strict=True)
+    )
+    tiny = frozenset(program.produced[each.producer][each.index] for each in extraction.tiny)
+    return builder.extraction(extraction.nodes, extraction.attached, extraction.prologue, tiny)
+
+
 def _reference() -> Roofline:
     """A roofline of the device that TensorFlow computes on."""
     return Roofline(device_ceilings(default_device().split(":")[0]))
@@ -137,10 +167,19 @@ class _Builder:
         unchanged = peak_of_run(program, everything, program.outputs, self.workspaces.__getitem__)
         groups = group_operations(program)
         tiny = self._tiny(groups, TINY_SHARE * unchanged)
-        nodes, attached, prologue = self._attach(groups, tiny)
-        graph = self._graph(nodes, attached, prologue, tiny)
+        return self.extraction(*self._attach(groups, tiny), tiny)
+
+    def extraction(
+        self,
+        nodes: Sequence[Sequence[int]],
+        attached: Sequence[Sequence[int]],
+        prologue: Sequence[int],
+        tiny: frozenset[Tensor],
+    ) -> Extraction:
+        """The graph of these groups of operations."""
+        program = self.program
         return Extraction(
-            graph=graph,
+            graph=self._graph(nodes, attached, prologue, tiny),
             program=program,
             nodes=tuple(map(tuple, nodes)),
             attached=tuple(map(tuple, attached)),
@@ -218,9 +257,9 @@ class _Builder:
 
     def _graph(
         self,
-        nodes: list[list[int]],
-        attached: list[list[int]],
-        prologue: list[int],
+        nodes: Sequence[Sequence[int]],
+        attached: Sequence[Sequence[int]],
+        prologue: Sequence[int],
         tiny: frozenset[Tensor],
     ) -> ComputationGraph:
         place = dict.fromkeys(prologue, -1)
@@ -243,8 +282,8 @@ class _Builder:
     def _node(
         self,
         number: int,
-        members: list[int],
-        attached: list[int],
+        members: Sequence[int],
+        attached: Sequence[int],
         place: dict[int, int],
         tiny: frozenset[Tensor],
     ) -> Node:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from profiles.devices import default_device
 from solvers.errors import CheckmateError
+
+_MEMORY = Path("/proc/meminfo")
+
+_CONTAINER_LIMIT, _CONTAINER_USE = (
+    Path("/sys/fs/cgroup") / f"memory.{name}" for name in ("max", "current")
+)
 
 
 def held_bytes(device: str | None = None) -> int | None:
@@ -18,6 +26,21 @@ def held_bytes(device: str | None = None) -> int | None:
         return int(tf.config.experimental.get_memory_info(device or default_device())["current"])
     except ValueError:
         return None
+
+
+def free_bytes() -> int | None:
+    """Bytes that a CPU could still be given; None on other devices, and where nobody says it."""
+    if not default_device().startswith("CPU"):
+        return None
+    try:
+        found = re.search(r"^MemAvailable:\s*(\d+) kB", _MEMORY.read_text(), re.MULTILINE)
+        known = [int(found[1]) << 10] if found else []
+    except OSError:
+        known = []
+    with suppress(OSError, ValueError):  # no container, or one without a limit ("max")
+        limit, used = (int(each.read_text()) for each in (_CONTAINER_LIMIT, _CONTAINER_USE))
+        known.append(max(0, limit - used))
+    return min(known, default=None)
 
 
 def reserve(size: int) -> None:

@@ -67,10 +67,15 @@ class Situation:
 
 @dataclass(frozen=True)
 class FoundPlan:
-    """A plan, and the function that ran it for trial, if it may be used again."""
+    """A plan, and the function that ran it for trial, if it may be used again.
+
+    Attributes:
+        keeps: whether it is expected to stay within the budget.
+    """
 
     plan: Plan
     function: Callable[..., Any] | None
+    keeps: bool = True
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ class PlanSearch:
             seen.append(replace(unchanged, function=None))
         if not seen:
             raise self._too_small(first)
-        return self._best_effort(seen).found
+        best = self._best_effort(seen)
+        return replace(best.found, keeps=self._keeps(best))
 
     def leanest(self, solver: str | None = None) -> FoundPlan:
         """The plan of the least memory; its budget is what the allocator needs for it.

@@ -43,12 +43,14 @@ class PlannedStep:
 
     Attributes:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
+        keeps: whether it is expected to stay within the budget.
     """
 
     plan: Plan
     extracted: Extraction
     function: Callable[..., Any] | None
     beyond_budget: bool = False
+    keeps: bool = True
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,13 @@ class Planner:
         self._largest_addition = 0
         self._lock = threading.RLock()
 
-    def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
+    def plan(self, concrete: Any, batch_size: int | None, arriving: int = 0) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the traced step.
             batch_size: the first dimension of inputs that were traced without one.
+            arriving: bytes that the device will hold before the step and does not hold yet.
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a larger signature
@@ -95,7 +98,13 @@ class Planner:
             extracted, notes = _extracted(concrete, request, batch_size)
             if not _anything_to_gain(extracted.graph):
                 return None
-            situation = _situation(extracted, request, notes, self._largest_addition)
+            situation = _situation(
+                extracted,
+                request,
+                notes,
+                self._largest_addition,
+                (held_bytes() or 0) + arriving,
+            )
             known = self._known.get(_structure(extracted.graph))
             if known is not None and known.fits(situation):
                 plan = replace(known.plan, graph=extracted.graph, budget=situation.budget)
@@ -115,7 +124,8 @@ class Planner:
         request = replace(self._request, budget=Budget(bytes=budget))
         with self._lock, apart(), noted_interrupts() as interrupts:
             extracted, notes = _extracted(concrete, request, batch_size)
-            situation = replace(_situation(extracted, request, notes, 0), margin=margin)
+            situation = _situation(extracted, request, notes, 0, held_bytes() or 0)
+            situation = replace(situation, margin=margin)
             planned = _planned(situation, request, interrupts, is_smaller=False)
             interrupts.pass_on()
             self._remember(planned, situation)
@@ -124,6 +134,20 @@ class Planner:
     def _remember(self, planned: PlannedStep, situation: Situation) -> None:
         key = _structure(planned.extracted.graph)
         self._known[key] = _Known(planned.plan, situation.resident)
+
+
+def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ...]) -> PlannedStep:
+    """Plan for a device that holds nothing but the step; nothing runs here.
+
+    Raises:
+        BudgetError: no schedule was found within the budget.
+    """
+    with noted_interrupts() as interrupts:
+        situation = _situation(extracted, request, notes, 0, held=0)
+        here = replace(request, trial_run=False)
+        planned = _planned(situation, here, interrupts, is_smaller=False)
+        interrupts.pass_on()
+        return planned
 
 
 def _extracted(
@@ -138,11 +162,11 @@ def _extracted(
     costs = step_costs(request.costs, program)
     # After the costs: measuring those tells workspaces as well.
     device = default_device()
-    extracted = extract_program(program, costs.model, _workspaces(device))
+    extracted = extract_program(program, costs.model, device_workspaces(device))
     return extracted, (*costs.notes, *_notes(extracted))
 
 
-def _workspaces(device: str) -> MeasuredWorkspaces:
+def device_workspaces(device: str) -> MeasuredWorkspaces:
     """What is known of the device's workspaces; what this process has measured stays as it is.
 
     Measured again it might differ a little, and a step that is traced again would look like
@@ -176,8 +200,8 @@ def _planned(
         warn_user(note)
         found = search.leanest(solver="auto")
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
-        return PlannedStep(plan, extracted, found.function, beyond_budget=True)
-    return PlannedStep(found.plan, extracted, found.function)
+        return PlannedStep(plan, extracted, found.function, beyond_budget=True, keeps=False)
+    return PlannedStep(found.plan, extracted, found.function, keeps=found.keeps)
 
 
 def _structure(graph: ComputationGraph) -> ComputationGraph:
@@ -187,10 +211,14 @@ def _structure(graph: ComputationGraph) -> ComputationGraph:
 
 
 def _situation(
-    extracted: Extraction, request: Request, notes: tuple[str, ...], largest_addition: int
+    extracted: Extraction,
+    request: Request,
+    notes: tuple[str, ...],
+    largest_addition: int,
+    held: int,
 ) -> Situation:
     graph = extracted.graph
-    resident = max(graph.fixed_bytes, held_bytes() or 0)
+    resident = max(graph.fixed_bytes, held)
     baseline = forecast(extracted, Schedule(range(len(graph))), resident).highest_of_ten
     counted_from = max(baseline, resident + largest_addition)
     least = request.budget.least

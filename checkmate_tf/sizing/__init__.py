@@ -1,0 +1,1 @@
+"""In: a train step, an example batch, bytes. Out: the largest batch that fits, with its plan."""

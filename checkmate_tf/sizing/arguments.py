@@ -1,0 +1,170 @@
+"""The arguments of `largest_batch`, checked before any work is done."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.memory.measure import free_bytes, held_bytes
+from checkmate_tf.sizing.examples import ExampleBatch, example_batch
+from checkmate_tf.step import RematerializedStep
+from checkmate_tf.trace.keras_models import is_model
+from solvers import Budget, BudgetError, CheckmateError, format_bytes, parse_budget
+
+
+@dataclass(frozen=True)
+class Target:
+    """A step, and the Keras model that it belongs to, if any."""
+
+    function: Callable[..., Any]
+    model: Any
+
+
+def parse_step(step: Any) -> Target:
+    """Understand a step: a function, a compiled Keras model, or what `rematerialize` returned.
+
+    Raises:
+        CheckmateError: it is none of these.
+    """
+    if is_model(step):
+        if not getattr(step, "compiled", False):
+            raise CheckmateError(
+                f"the model {step.name!r} is not compiled, so it has no train step yet: call "
+                "model.compile(…) first"
+            )
+        step = step.train_step
+    if isinstance(step, RematerializedStep):
+        step = step.function
+    if not callable(step):
+        raise CheckmateError(
+            f"{step!r} is no step; give the function of a train step, or a compiled Keras model"
+        )
+    owner = getattr(step, "__self__", None)
+    return Target(step, owner if is_model(owner) else None)
+
+
+def parse_batch(batch: Any, target: Target) -> ExampleBatch | None:
+    """Understand an example batch; None where the step's own signature says what it takes.
+
+    Raises:
+        CheckmateError: there is none, or it doesn't fit the step, or has no batch dimension.
+    """
+    function = target.function
+    is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
+    if batch is None and (is_traced or getattr(function, "input_signature", None) is not None):
+        return None
+    if batch is None:
+        raise CheckmateError(
+            "batch= is missing: give an example of what the step is called with, arrays or "
+            "tf.TensorSpec((None, …))"
+        )
+    if isinstance(batch, tf.data.Dataset):
+        batch = batch.element_spec
+    if target.model is not None:
+        import keras
+
+        return example_batch((batch,), ("data",), keras.backend.floatx())
+    arguments = batch if isinstance(batch, tuple) else (batch,)
+    return example_batch(arguments, _names(function, arguments))
+
+
+def _names(function: Any, arguments: tuple[Any, ...]) -> tuple[str, ...]:
+    """Of the parameters that positional arguments are bound to."""
+    try:
+        signature = inspect.signature(getattr(function, "python_function", function))
+    except (TypeError, ValueError):  # not written in Python
+        return tuple(f"argument {number}" for number in range(len(arguments)))
+    try:
+        bound = signature.bind(*arguments)
+    except TypeError as error:
+        raise CheckmateError(
+            f"batch= doesn't fit the step: {error}; a tuple is its positional arguments, all "
+            "else is its only one"
+        ) from error
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        is_rest = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+        names += [f"{name}[{number}]" for number in range(len(value))] if is_rest else [name]
+    return tuple(names)
+
+
+def parse_overhead(overhead: Any) -> float | None:
+    """Understand an overhead: a share like 0.2 or "20%", or None for one more forward pass.
+
+    Raises:
+        CheckmateError: it is none of these.
+
+    Example:
+        >>> parse_overhead("20%")
+        0.2
+    """
+    if overhead is None:
+        return None
+    given = overhead
+    if isinstance(overhead, str):
+        try:
+            is_percent = overhead.strip().endswith("%")
+            overhead = float(overhead.strip().rstrip("%")) / (100 if is_percent else 1)
+        except ValueError:
+            overhead = math.nan
+    is_number = isinstance(overhead, Real) and not isinstance(overhead, bool)
+    if not (is_number and 0 <= overhead < math.inf):
+        raise CheckmateError(
+            f"overhead is {given!r}; give the extra time as a share of a step, like 0.2 or "
+            "'20%', or leave it out for one more forward pass"
+        )
+    return float(overhead)
+
+
+def parse_bytes(budget: Any, device_memory: Any) -> int:
+    """Bytes that a step may hold.
+
+    Args:
+        budget: bytes; of another device also a share of its memory; None for all of it.
+        device_memory: of a device that is not there; None for this one.
+
+    Raises:
+        BudgetError: it is no number of bytes, or more than the device has.
+
+    Example:
+        >>> parse_bytes("50%", "16GiB") == 8 * 1024**3
+        True
+    """
+    if budget is None and device_memory is None:
+        raise BudgetError("budget= is missing: give bytes ('16GiB'), or device_memory=")
+    asked = None if budget is None else parse_budget(budget)
+    if asked is not None and (asked.least or (asked.share is not None and device_memory is None)):
+        raise BudgetError(
+            f"budget {budget!r} says nothing before the batch is known; give bytes, like '16GiB'"
+        )
+    if device_memory is None:
+        assert asked is not None
+        assert asked.bytes is not None
+        return asked.bytes
+    memory = parse_budget(device_memory).bytes
+    if memory is None:
+        raise BudgetError(f"device_memory is {device_memory!r}; give bytes, like '16GiB'")
+    size = (asked or Budget(share=1.0)).in_bytes(0, memory)
+    if size > memory:
+        raise BudgetError(
+            f"the budget of {format_bytes(size)} is more than the device's memory of "
+            f"{format_bytes(memory)}"
+        )
+    return size
+
+
+def why_not_here(device_memory: Any, budget: int) -> str:
+    """Why no plan of `budget` bytes can be tried on this device; "" if one can."""
+    if device_memory is not None:
+        return "planned for another device"
+    free = free_bytes()
+    there = None if free is None else free + (held_bytes() or 0)
+    if there is not None and there < budget:
+        return f"{format_bytes(there)} are free here, less than the budget"
+    return ""

@@ -1,0 +1,129 @@
+"""What is asked of a step, and the graph at every batch size on which the search asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from checkmate_tf.graph.cost_models import step_costs
+from checkmate_tf.graph.extraction import Extraction, extract_like, extract_program
+from checkmate_tf.memory.forecast import forecast
+from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.settings import SCATTER
+from checkmate_tf.sizing.search import Question
+from checkmate_tf.sizing.sized_step import (
+    GraphOfBatch,
+    SizedStep,
+    activation_bytes,
+    argument_bytes,
+    forward_cost,
+    not_affine,
+)
+from checkmate_tf.trace.operations import describe
+from checkmate_tf.trace.program import Program
+from profiles.operation import Operation
+from solvers import CheckmateError, ComputationGraph, Schedule, format_bytes, simulate
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked for, and the device that it is asked of.
+
+    Attributes:
+        request: how plans are made.
+        budget: bytes on the device at any moment.
+        overhead: extra time as a share of a step; None for one more forward pass.
+        held: bytes that the device holds now, before the step is called with anything.
+        workspace: bytes that an operation needs on the device only while it runs.
+        not_here: why nothing can be tried on the device; "" if it is here.
+        first: a batch size that the step takes; None if none is known.
+    """
+
+    request: Request
+    budget: int
+    overhead: float | None
+    held: int
+    workspace: Callable[[Operation], int]
+    not_here: str
+    first: int | None
+
+    def most_overhead(self, graph: ComputationGraph) -> float:
+        """Extra time that is allowed, as a share of one pass through `graph`."""
+        if self.overhead is not None:
+            return self.overhead
+        return forward_cost(graph) / graph.one_pass_cost
+
+
+def question_of(
+    sized: SizedStep, asked: Asked, pass_on: Callable[[], None]
+) -> tuple[Question, tuple[str, ...]]:
+    """The question for `search`, and what the user should know of costs and sizes.
+
+    Args:
+        sized: the step.
+        asked: what the user asked.
+        pass_on: raises `KeyboardInterrupt` if Ctrl-C was pressed.
+
+    Raises:
+        CheckmateError: nothing grows with the batch.
+    """
+    first = max(2, asked.first or 2)
+    main = _size_near_the_answer(sized, first, asked.budget)
+    programs = {size: sized.program(size) for size in (first, 2 * first, main)}
+    costs = step_costs(asked.request.costs, programs[main])
+    large = extract_program(programs[main], costs.model, asked.workspace)
+    pass_on()
+    far = first if main > 2 * first else 2 * first
+    small = extract_like(large, programs[far], costs.model)
+    graph = large.graph
+    ends = [argument_bytes(programs[size]) for size in (first, 2 * first)]
+    each = (ends[1] - ends[0]) / first
+    rest = ends[0] - first * each
+    held = asked.held + argument_bytes(large.program)
+    question = Question(
+        graph=GraphOfBatch((far, main), (small.graph, graph)),
+        budget=asked.budget,
+        held=lambda size: asked.held + round(each * size + rest),
+        most_cost=graph.one_pass_cost * (1 + asked.most_overhead(graph)),
+        order=asked.request.order,
+        waste=lambda schedule: _waste(large, schedule, held),
+        time_limit=asked.request.time_limit,
+    )
+    return question, (*costs.notes, *_notes_on_sizes(programs))
+
+
+def _size_near_the_answer(sized: SizedStep, first: int, budget: int) -> int:
+    """A third batch size, for which the graph is made: about twice what fits unchanged."""
+    one, two = sized.program(first), sized.program(2 * first)
+    bytes_at = [each.fixed_bytes + activation_bytes(each) for each in (one, two)]
+    growth = (bytes_at[1] - bytes_at[0]) / first
+    if growth <= 0:
+        raise CheckmateError(
+            f"nothing that the step holds grows with the batch: {format_bytes(bytes_at[0])} at "
+            f"{first} and {format_bytes(bytes_at[1])} at {2 * first} examples; say what "
+            "carries the batch with tf.TensorSpec((None, …)) in batch="
+        )
+    unchanged = first + (budget - bytes_at[0]) / growth
+    if unchanged >= first:
+        return max(3, round(2 * unchanged / first)) * first
+    smaller = max(2, round(2 * unchanged))
+    return smaller if smaller < first else 3 * first
+
+
+def _waste(extraction: Extraction, schedule: Schedule, held: int) -> float:
+    """Bytes that an allocator is likely to take for each live byte of a schedule."""
+    graph = extraction.graph
+    resident = max(graph.fixed_bytes, held)
+    expected = forecast(extraction, schedule, resident)
+    most = max(expected.worst - resident, (1 + SCATTER) * (expected.typical - resident))
+    return max(0.1, most / max(1, simulate(graph, schedule).peak - graph.fixed_bytes))
+
+
+def _notes_on_sizes(programs: dict[int, Program]) -> tuple[str, ...]:
+    odd = not_affine(programs)
+    if not odd:
+        return ()
+    return (
+        f"the sizes of {len(odd)} operations do not grow in proportion to the batch, "
+        f"{describe(odd[0])} for one: the search was less exact, the plan is not",
+    )
