@@ -34,7 +34,7 @@ def segment_sum(sizes: Sequence[int]) -> Segmentation:
         >>> segment_sum([4, 1, 4, 1, 4])
         Segmentation(checkpoints=(1, 3, 4), objective=10)
     """
-    return least_over_caps(lambda cap: _capped_sum(sizes, cap), sum(sizes))
+    return least_over_caps(lambda cap: capped_sum(sizes, cap), sum(sizes))
 
 
 def segment_traced(sizes: Sequence[int]) -> Segmentation:
@@ -122,6 +122,15 @@ def objective_traced(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
     return sum(sizes[i] for i in checkpoints) + largest
 
 
+def objective_revised(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
+    """The revised objective of given checkpoints, 0 and n among them, in bytes."""
+    peak = kept = sizes[0]
+    for left, right in pairwise(checkpoints):
+        kept += sizes[right]
+        peak = max(peak, kept + _s(sizes, left, right))
+    return peak
+
+
 def _s(sizes: Sequence[int], left: int, right: int) -> int:
     return sum(sizes[left + 1 : right]) + max(sizes[left:right]) if right > left + 1 else 0
 
@@ -156,7 +165,7 @@ def least_over_caps(
     return best
 
 
-def _capped_sum(sizes: Sequence[int], cap: int) -> Capped:
+def capped_sum(sizes: Sequence[int], cap: int) -> Capped:
     """The least Σ_{i∈C} d_i with no more than `cap` bytes inside a segment: T(n, cap)."""
     n = len(sizes) - 1
     before = [0, *accumulate(sizes)]
