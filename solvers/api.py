@@ -92,6 +92,7 @@ _TABLE = (
     ("ap_greedy", "heuristic", "cut vertices", "", _PLANS, "greedy over articulation points", "checkpointing.heuristics:solve_ap_greedy"),
     ("linearized_sqrt", "heuristic", "any", "", _PLANS, "√n over all forward nodes", "checkpointing.heuristics:solve_linearized_sqrt"),
     ("linearized_greedy", "heuristic", "any", "", _PLANS, "greedy over all forward nodes", "checkpointing.heuristics:solve_linearized_greedy"),
+    ("feng_huang", "heuristic", "any", "", _PLANS, "least memory by independent segments (Feng, Huang 2021)", "checkpointing.feng_huang:solve_feng_huang"),
     ("griewank", "heuristic", "chains", "", _PLANS, "binomial checkpointing (revolve, 2000)", "checkpointing.griewank:solve_griewank"),
     ("segment_sum", "dynamic program", "chains", "", "", "least peak, Chen's objective (Hong et al.)", "checkpointing.segments:solve_segment_sum"),
     ("segment_traced", "dynamic program", "chains", "", "", "least peak, traced objective (Hong et al.)", "checkpointing.segments:solve_segment_traced"),

@@ -15,7 +15,17 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from experiments.paper import appendix, fig5, fig6, fig7, fig8, networks, table2
+from experiments.paper import (
+    appendix,
+    chains,
+    fig5,
+    fig6,
+    fig7,
+    fig8,
+    networks,
+    solve_time,
+    table2,
+)
 from experiments.paper.settings import Settings
 
 PARTS: dict[str, Callable[[Settings], None]] = {
@@ -26,6 +36,8 @@ PARTS: dict[str, Callable[[Settings], None]] = {
     "fig7": fig7.run,
     "fig8": fig8.run,
     "appendix": appendix.run,
+    "solve_time": solve_time.run,
+    "chains": chains.run,
 }
 
 _RESULTS = Path(__file__).parent / "results"

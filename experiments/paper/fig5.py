@@ -7,7 +7,7 @@ from typing import Any
 from experiments.paper.pictures import overheads
 from experiments.paper.published import FIG5_SPEEDUPS
 from experiments.paper.settings import GPU_BYTES, Settings
-from experiments.paper.strategies import TITLES, cheapest_cost
+from experiments.paper.strategies import RULES, TITLES, cheapest_cost
 from experiments.paper.sweep import Sweep, graphs, sweep
 
 _NETWORKS = ("VGG16", "U-Net", "MobileNet")
@@ -37,8 +37,7 @@ def _rows(swept: Sweep) -> list[dict[str, Any]]:
     for number, budget in enumerate(swept.budgets):
         activations = budget - graph.fixed_bytes
         row: dict[str, Any] = {"graph": graph.name, "GB": budget / 1e9}
-        for rule in ("checkpoint_all", "ap_sqrt", "ap_greedy", "linearized_sqrt",
-                     "linearized_greedy", "griewank", "checkpoint_last"):  # fmt: skip
+        for rule in RULES:
             found = swept.rules.get(rule, [])
             row[TITLES[rule]] = percent(cheapest_cost(found, activations, "matrices"))
             row[f"{TITLES[rule]}, simulator"] = percent(

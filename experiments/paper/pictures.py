@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from experiments.paper.published import FIG5_SPEEDUPS
 from experiments.paper.settings import GPU_BYTES
@@ -21,6 +21,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "linearized_sqrt": {"color": "tab:orange", "marker": "v"},
     "linearized_greedy": {"color": "tab:red", "marker": "^"},
     "griewank": {"color": "tab:purple", "marker": "P"},
+    "feng_huang": {"color": "tab:olive", "marker": "p"},
     "checkpoint_last": {"color": "tab:brown", "marker": "*"},
 }
 
@@ -161,4 +162,57 @@ def roundings(path: Path, pairs: Sequence[tuple[Any, Any, Any]]) -> None:
         axes.set(xlabel="peak, GB", ylabel="cost, × one pass", title=graph.name)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=12)
+    figure.savefig(path, dpi=110)
+
+
+_NODES = (10, 20, 50, 100, 200, 500, 1000)
+"""What an axis of nodes is marked with."""
+
+_MARKERS = "os^Dv*PX"
+_DASHES = ("-", "--", "-.", ":")
+
+
+def _lines(axes: Any, rows: Sequence[Mapping[str, Any]], name: str, x: str, y: str) -> None:
+    """A line for every value of the column `name`, each with a marker and dashes of its own."""
+    for number, line in enumerate(dict.fromkeys(row[name] for row in rows)):
+        own = [row for row in rows if row[name] == line and row[y] is not None]
+        axes.plot(
+            [row[x] for row in own], [row[y] for row in own], label=line,
+            marker=_MARKERS[number % len(_MARKERS)], linestyle=_DASHES[number % len(_DASHES)],
+            fillstyle="none", markersize=6 + 1.5 * number,  # those of equal answers are all seen
+        )  # fmt: skip
+
+
+def times(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Seconds of every form against the number of layers."""
+    figure, (axes,) = _panels(1, columns=1, size=(9, 5))
+    _lines(axes, rows, "form", "layers", "seconds")
+    axes.set(xscale="log", yscale="log", xlabel="layers of a random chain", ylabel="time, s")
+    axes.grid(color="0.85")
+    figure.legend(loc="outside right upper", fontsize=12)
+    figure.savefig(path, dpi=110)
+
+
+def proofs(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Seconds to a proof and the gap that is left, against nodes; a line of panels a family."""
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    figure, panels = _panels(2 * len(families), columns=2, size=(5, 4))
+    for number, family in enumerate(families):
+        seconds, gaps = panels[2 * number : 2 * number + 2]
+        own = [row for row in rows if row["family"] == family]
+        nodes = [row["nodes"] for row in own]
+        proved = [{**row, "s": row["seconds"] if row["proved"] == "yes" else None} for row in own]
+        _lines(seconds, proved, "solver", "nodes", "s")
+        _lines(gaps, own, "solver", "nodes", "gap, %")
+        seconds.set(yscale="log", ylabel="time to the proof, s", title=f"{family}: proved")
+        gaps.set_yscale("symlog", linthresh=0.01)
+        gaps.set(ylabel="gap at the end, %", title=f"{family}: found")
+        for axes in (seconds, gaps):
+            axes.set(xscale="log", xlabel="nodes")
+            axes.set_xticks(_NODES, [str(each) for each in _NODES])
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.set_xlim(0.9 * min(nodes), 1.1 * max(nodes))
+            axes.grid(color="0.85")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=11)
     figure.savefig(path, dpi=110)

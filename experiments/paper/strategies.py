@@ -1,4 +1,4 @@
-"""The strategies of table 1: all plans of each rule, and the solvers' answers at a budget."""
+"""The strategies of table 1, and Feng and Huang's: all plans of each rule, and solvers' answers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from solvers import ComputationGraph, Schedule, simulate, solve
 from solvers.checkpointing.articulation import articulation_points, is_chain
 from solvers.checkpointing.cheapest import Matrices
 from solvers.checkpointing.checkpoints import checkpoint_matrices, forward_nodes
+from solvers.checkpointing.feng_huang import feng_huang_plans
 from solvers.checkpointing.griewank import griewank_matrices, slot_counts
 from solvers.checkpointing.heuristics import every_sqrt, greedy_sweep, last_matrices
 from solvers.checkpointing.incumbent import BY_RULE
@@ -40,6 +41,7 @@ RULES: dict[str, Callable[[ComputationGraph], Iterator[Matrices]]] = {
     "linearized_sqrt": lambda graph: _sqrt(graph, forward_nodes(graph)),
     "linearized_greedy": lambda graph: _greedy(graph, forward_nodes(graph)),
     "griewank": _griewank,
+    "feng_huang": feng_huang_plans,
     "checkpoint_last": lambda graph: iter([last_matrices(graph)]),
 }
 """Every rule's plans as (R, S). On a chain the two rules of Chen et al. are the AP ones."""
@@ -51,6 +53,7 @@ TITLES = {
     "linearized_sqrt": "linearized √n",
     "linearized_greedy": "linearized greedy",
     "griewank": "Griewank log n",
+    "feng_huang": "Feng and Huang",
     "checkpoint_last": "last node",
     "rounding": "LP rounding",
     "checkmate": "optimum",
@@ -64,7 +67,7 @@ def rules_for(graph: ComputationGraph) -> list[str]:
     Example:
         >>> from solvers.graph.layer_graphs import unit_chain
         >>> rules_for(unit_chain(3))
-        ['checkpoint_all', 'ap_sqrt', 'ap_greedy', 'griewank', 'checkpoint_last']
+        ['checkpoint_all', 'ap_sqrt', 'ap_greedy', 'griewank', 'feng_huang', 'checkpoint_last']
     """
     chain = is_chain(graph)
     return [

@@ -32,7 +32,7 @@ def _rows(name: str, swept: Sweep) -> list[dict[str, Any]]:
     )
     rows = []
     for strategy in ("ap_sqrt", "ap_greedy", "linearized_sqrt", "linearized_greedy",
-                     "griewank", "rounding as published", "rounding"):  # fmt: skip
+                     "griewank", "feng_huang", "rounding as published", "rounding"):  # fmt: skip
         found = ratios(swept, strategy)
         published = TABLE2[name].get("rounding" if "rounding" in strategy else strategy)
         if strategy in swept.rules or strategy in swept.solved:

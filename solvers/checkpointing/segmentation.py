@@ -34,12 +34,12 @@ def segment_sum(sizes: Sequence[int]) -> Segmentation:
         >>> segment_sum([4, 1, 4, 1, 4])
         Segmentation(checkpoints=(1, 3, 4), objective=10)
     """
-    return _least_over_caps(lambda cap: _capped_sum(sizes, cap), sum(sizes))
+    return least_over_caps(lambda cap: capped_sum(sizes, cap), sum(sizes))
 
 
 def segment_traced(sizes: Sequence[int]) -> Segmentation:
     """The least traced objective; O(n) for each cap on the segments that has to be tried."""
-    return _least_over_caps(lambda cap: _capped_traced(sizes, cap), 2 * sum(sizes))
+    return least_over_caps(lambda cap: _capped_traced(sizes, cap), 2 * sum(sizes))
 
 
 def segment_revised(sizes: Sequence[int]) -> Segmentation:
@@ -122,15 +122,26 @@ def objective_traced(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
     return sum(sizes[i] for i in checkpoints) + largest
 
 
+def objective_revised(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
+    """The revised objective of given checkpoints, 0 and n among them, in bytes."""
+    peak = kept = sizes[0]
+    for left, right in pairwise(checkpoints):
+        kept += sizes[right]
+        peak = max(peak, kept + _s(sizes, left, right))
+    return peak
+
+
 def _s(sizes: Sequence[int], left: int, right: int) -> int:
     return sum(sizes[left + 1 : right]) + max(sizes[left:right]) if right > left + 1 else 0
 
 
-_Capped = tuple[int, int, tuple[int, ...]]
-"""Σ of the checkpoints, the largest segment, the checkpoints."""
+Capped = tuple[int, int, tuple[int, ...]]
+"""Σ of the checkpoints and the largest segment, both in bytes, and the checkpoints."""
 
 
-def _least_over_caps(capped: Callable[[int], _Capped], largest_cap: int) -> Segmentation:
+def least_over_caps(
+    capped: Callable[[int], Capped], largest_cap: int, smallest_cap: int = 0
+) -> Segmentation:
     """The least Σ + max segment, given the least Σ for any cap on the segments.
 
     Σ only falls as the cap rises. So a range of caps whose Σ at the upper end plus its lower end
@@ -138,7 +149,9 @@ def _least_over_caps(capped: Callable[[int], _Capped], largest_cap: int) -> Segm
     """
     held, largest, checkpoints = capped(largest_cap)
     best = Segmentation(checkpoints, held + largest)
-    ranges = [(0, largest - 1, held)]  # caps from, to, and a Σ that none of them is below
+    ranges = [
+        (smallest_cap, largest - 1, held)
+    ]  # caps from, to, and a Σ that none of them is below
     while ranges:
         low, high, least = ranges.pop()
         if low > high or least + low >= best.objective:
@@ -152,7 +165,7 @@ def _least_over_caps(capped: Callable[[int], _Capped], largest_cap: int) -> Segm
     return best
 
 
-def _capped_sum(sizes: Sequence[int], cap: int) -> _Capped:
+def capped_sum(sizes: Sequence[int], cap: int) -> Capped:
     """The least Σ_{i∈C} d_i with no more than `cap` bytes inside a segment: T(n, cap)."""
     n = len(sizes) - 1
     before = [0, *accumulate(sizes)]
@@ -177,7 +190,7 @@ def _capped_sum(sizes: Sequence[int], cap: int) -> _Capped:
     return held[n], inside, checkpoints
 
 
-def _capped_traced(sizes: Sequence[int], cap: int) -> _Capped:
+def _capped_traced(sizes: Sequence[int], cap: int) -> Capped:
     """The least Σ_{i∈C} d_i with s(l, r) ≤ `cap` for every segment."""
     n = len(sizes) - 1
     before = [0, *accumulate(sizes)]

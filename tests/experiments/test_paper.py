@@ -11,10 +11,12 @@ pytest.importorskip("keras")
 
 from experiments.paper.__main__ import PARTS, main
 from experiments.paper.cells import Cell, answers
+from experiments.paper.chain_networks import chain_networks
 from experiments.paper.fig6 import largest_by_search
 from experiments.paper.strategies import RULES, plans
 from solvers import ComputationGraph, Node
 from solvers.graph.layer_graphs import unit_chain, vgg19
+from tests.brute_force import cheapest
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +81,62 @@ def test_schedules_of_vgg19_cost_what_the_paper_says(results: Path) -> None:
     assert schedules["checkpoint all"]["computations"] == "51"
 
 
+def test_every_form_of_a_segmentation_is_right(results: Path) -> None:
+    equal = rows(results, "chains_equal")
+    assert len(equal) == 5
+    for row in equal:
+        assert int(row["short chains"]) == int(row["equal to brute force"]) > 0
+        assert row["long chains"] == row["equal"]
+    least = {
+        (row["form"], row["layers"]): row["least, MB"] for row in rows(results, "chains_times")
+    }
+    for fast, direct in (
+        ("revised, O(n)", "revised, O(n²)"),
+        ("sum, fewer caps", "sum, O(n³)"),
+    ):
+        layers = [each for form, each in least if form == direct]
+        assert [least[fast, each] for each in layers] == [least[direct, each] for each in layers]
+
+
+def test_each_segmentation_is_the_least_by_its_own_objective(results: Path) -> None:
+    for network in ("VGG19", "AlexNet", "U-Net, flat"):
+        for images in ("ImageNet", "tiny-ImageNet"):
+            found = rows(results, "chains", network=network, images=images)
+            for objective in ("sum", "traced", "revised"):
+                values = {row["checkpoints"]: float(row[objective]) for row in found}
+                assert min(values.values()) == values[objective] < values["keep all"]
+    (kept,) = rows(results, "chains", network="VGG19", images="ImageNet", checkpoints="keep all")
+    assert float(kept["sum"]) == pytest.approx(
+        sum(node.memory for node in vgg19().nodes[:25]) / 1e6, rel=1e-5
+    )
+
+
+def test_the_chains_are_the_known_networks() -> None:
+    networks = chain_networks()
+    ours, known = networks["VGG19", "ImageNet"], vgg19()
+    assert [(node.cost, node.memory) for node in ours.nodes] == [
+        (node.cost, node.memory) for node in known.nodes
+    ]
+    assert ours.fixed_bytes == known.fixed_bytes
+    assert networks["AlexNet", "ImageNet"].fixed_bytes == 8 * 61_100_840  # as in torchvision
+
+
+def test_solvers_that_prove_the_same_question_agree(results: Path) -> None:
+    truth = cheapest(unit_chain(8), 4)
+    found = rows(results, "solve_time", family="unit chains")
+    assert len(found) == 7
+    for row in found:
+        assert row["reason"] if not row["cost"] else float(row["cost"]) * 17 >= (truth or 0) - 1e-4
+        if row["proved"] == "yes":
+            assert float(row["cost"]) * 17 == pytest.approx(truth, rel=1e-5)
+    proved = [
+        row for row in rows(results, "solve_time", family="networks") if row["proved"] == "yes"
+    ]
+    assert len({row["cost"] for row in proved}) <= 1
+
+
 def test_every_picture_is_drawn(results: Path) -> None:
-    for name in ("fig5", "fig6", "fig7", "fig8"):
+    for name in ("fig5", "fig6", "fig7", "fig8", "chains_times", "solve_time"):
         assert (results / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 

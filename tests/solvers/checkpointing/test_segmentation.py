@@ -1,6 +1,6 @@
 import time
 from collections.abc import Callable, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,50 +9,24 @@ from hypothesis import strategies as st
 
 from solvers.checkpointing.segmentation import (
     Segmentation,
+    objective_revised,
     objective_sum,
     objective_traced,
     segment_revised,
     segment_sum,
     segment_traced,
 )
+from solvers.checkpointing.segmentation_direct import (
+    segment_revised_directly,
+    segment_sum_directly,
+)
 
 Objective = Callable[[Sequence[int], Sequence[int]], int]
 
 
-def objective_revised(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
-    """max over segments of Σ_{i∈C, i≤r} d_i + s(l, r), in bytes; 0 and n are checkpoints."""
-    peak = kept = sizes[checkpoints[0]]
-    for left, right in pairwise(checkpoints):
-        kept += sizes[right]
-        inside = sizes[left + 1 : right]
-        segment = sum(inside) + max(sizes[left:right]) if inside else 0
-        peak = max(peak, kept + segment)
-    return peak
-
-
-def segment_revised_directly(sizes: Sequence[int]) -> Segmentation:
-    """`segment_revised` by its recurrence as printed, in O(n²)."""
-    n = len(sizes) - 1
-    total = [0] * n + [sizes[n]]
-    following = [n] * (n + 1)
-    for i in range(n - 1, -1, -1):
-        inside, largest = 0, sizes[i]
-        candidates: list[tuple[int, int]] = []
-        for j in range(i + 1, n + 1):
-            segment = inside + largest if j > i + 1 else 0
-            candidates.append((max(segment + sizes[j], total[j]), j))
-            inside += sizes[j]
-            largest = max(largest, sizes[j])
-        least, following[i] = min(candidates)
-        total[i] = sizes[i] + least
-    checkpoints = [0]
-    while checkpoints[-1] < n:
-        checkpoints.append(following[checkpoints[-1]])
-    return Segmentation(tuple(checkpoints), total[0])
-
-
 SEGMENTATIONS: list[tuple[Callable[[Sequence[int]], Segmentation], Objective, bool]] = [
     (segment_sum, objective_sum, False),
+    (segment_sum_directly, objective_sum, False),
     (segment_traced, objective_traced, True),
     (segment_revised, objective_revised, True),
     (segment_revised_directly, objective_revised, True),
