@@ -158,7 +158,7 @@ def _trained(make: Callable[[Size], Training], size: Size, decorate: Decorate) -
 
 
 def _values(tensors: Sequence[Any]) -> list[Any]:
-    return [np.asarray(tf.convert_to_tensor(each)) for each in tensors]
+    return [np.asarray(tf.convert_to_tensor(each).numpy()) for each in tensors]
 
 
 def _message(warning: warnings.WarningMessage) -> str:
