@@ -171,7 +171,7 @@ def _is_ours(warning: warnings.WarningMessage) -> bool:
 
 def _told(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:200]
+    return f"{type(error).__name__}: {lines[-1]}"[:200]
 
 
 def main() -> int:
