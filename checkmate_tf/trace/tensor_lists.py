@@ -16,7 +16,10 @@ from checkmate_tf.trace.bodies import LOOPS, Body, bodies
 from checkmate_tf.trace.depth_first import tensor_key
 from checkmate_tf.trace.operations import READS, under_views
 
-_EMPTY = frozenset("TensorListReserve EmptyTensorList TensorListPopBack Placeholder".split())
+_NEW = frozenset("TensorListReserve EmptyTensorList".split())
+"""They make a list without elements."""
+
+_EMPTY = _NEW | frozenset("TensorListPopBack Placeholder".split())
 """They make a list without elements, or one that is counted elsewhere."""
 
 _ADD = {"TensorListPushBack": 1, "TensorListSetItem": 2}
@@ -40,8 +43,18 @@ def list_bytes(operation: Any, size: Size) -> tuple[int | None, ...]:
     """
     if operation.type in LOOPS:
         return _loop_bytes(operation, size)
+    if operation.type == "ZerosLike" and operation.inputs[0].dtype == tf.variant:
+        # As many elements, each in a buffer of its own.
+        like = under_views(operation.inputs[0])
+        return (list_bytes(like.op, size)[like.value_index],)
     each = _added(operation, size)
     return tuple(each if output.dtype == tf.variant else 0 for output in operation.outputs)
+
+
+def holds_a_list(operation: Any, index: int) -> bool:
+    """Whether that output of `operation` is a list that may have elements."""
+    is_variant = operation.outputs[index].dtype == tf.variant
+    return bool(is_variant and operation.type not in _NEW)
 
 
 def _added(operation: Any, size: Size) -> int | None:
