@@ -174,6 +174,27 @@ def test_the_cost_of_a_loop_is_that_of_its_iterations():
     assert extraction.graph.one_pass_cost >= STEPS * once.graph.one_pass_cost
 
 
+def test_what_a_branch_keeps_for_its_gradient_is_counted():
+    def step(x, chosen):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.cond(chosen, lambda: tf.exp(tf.sin(x) @ x), lambda: x))
+        return tape.gradient(loss, x)
+
+    extraction = extracted(step, SPEC, tf.TensorSpec((), tf.bool))
+    assert not extraction.unknown
+    program = extraction.program
+    (branch,) = (
+        n
+        for n, op in enumerate(program.operations)
+        if op.type in ("If", "StatelessIf") and op.outputs[-1].dtype == tf.variant
+    )
+    variants = [each.dtype == tf.variant for each in program.operations[branch].outputs]
+    made = zip(program.produced[branch], variants, strict=True)
+    # The sine; x is the caller's, and the exponential is the branch's result.
+    assert sum(each.bytes for each, is_variant in made if is_variant) == BYTES
+
+
 def test_a_step_without_loops_and_calls_has_no_unknown_memory():
     assert not extracted(lambda x: tf.sin(tf.exp(x) @ x)).unknown
 
