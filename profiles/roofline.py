@@ -133,6 +133,9 @@ def floating_point_operations(operation: Operation) -> float:
     if isinstance(operation, Nested):
         return operation.repeats * sum(map(floating_point_operations, operation.parts))
     kind = operation.type
+    if kind in _PRODUCTS and not all(each.shape for each in operation.inputs[:2]):
+        # Of unknown rank, as what a Python function returned: then outputs are all that is known.
+        return float(sum(each.elements for each in operation.outputs))
     if kind in _CONVOLUTIONS:
         return _convolution(operation.inputs[1].shape, operation.outputs[0].elements, kind)
     if kind in _INPUT_GRADIENTS:

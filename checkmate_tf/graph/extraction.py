@@ -17,6 +17,7 @@ from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.nested import inner_workspaces
 from checkmate_tf.trace.operations import is_stateful
 from checkmate_tf.trace.program import Program, Tensor, resolve
+from checkmate_tf.trace.tensor_lists import holds_a_list
 from profiles.devices import default_device
 from profiles.operation import Operation
 from profiles.roofline import Roofline, device_ceilings
@@ -202,7 +203,13 @@ class _Builder:
     def _tiny(self, groups: list[list[int]], most: float) -> frozenset[Tensor]:
         """The smallest tensors between groups, as many as take `most` bytes together."""
         tensors = sorted(
-            (tensor for members in groups for tensor in self._outputs(members)),
+            (
+                tensor
+                for members in groups
+                for tensor in self._outputs(members)
+                # Of two lists with the same elements one counts; to keep the other keeps them.
+                if not holds_a_list(self.program.operations[tensor.producer], tensor.index)
+            ),
             key=lambda tensor: tensor.bytes,
         )
         tiny: list[Tensor] = []

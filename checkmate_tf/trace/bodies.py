@@ -11,12 +11,14 @@ LOOPS = frozenset(["While", "StatelessWhile"])
 
 CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 
-RUN_FUNCTIONS = LOOPS | CALLS | frozenset("If StatelessIf Case StatelessCase".split())
+BRANCHES = frozenset("If StatelessIf Case StatelessCase".split())
+
+RUN_FUNCTIONS = LOOPS | CALLS | BRANCHES
 """They do what the functions do that they run."""
 
 _COMPILED = "_XlaMustCompile"
 
-_OPERANDS_FROM = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
+_OPERANDS_FROM = dict.fromkeys(BRANCHES, 1)
 """Where the operands begin that the functions are given; before them lies what chooses one."""
 
 

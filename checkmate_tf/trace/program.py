@@ -103,7 +103,7 @@ class _Sizes:
         if tensor.op.type == "BroadcastGradientArgs":
             return 64  # two short lists of axes
         self.guessed[tensor.op.name] = tensor.op
-        return max((tensor_bytes(t.dtype, self.shape(t)) or 0 for t in tensor.op.inputs), default=0)
+        return max((self._known(each) or 0 for each in tensor.op.inputs), default=0)
 
     def _known(self, tensor: Any) -> int | None:
         if tensor.dtype != tf.variant:

@@ -1,4 +1,4 @@
-"""Bytes of TensorLists: what a loop keeps for its gradient, and arrays that it fills.
+"""Bytes of TensorLists: what a loop or a branch keeps for its gradient, and arrays that it fills.
 
 A list is a handle with no shape of its own. What it holds follows from the operations that fill
 it, and how many elements those of a loop add from the most iterations that it may run.
@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from checkmate_tf.trace.bodies import LOOPS, Body, bodies
+from checkmate_tf.trace.bodies import BRANCHES, LOOPS, Body, bodies
 from checkmate_tf.trace.depth_first import tensor_key
 from checkmate_tf.trace.operations import READS, under_views
 
-_EMPTY = frozenset("TensorListReserve EmptyTensorList TensorListPopBack Placeholder".split())
+_NEW = frozenset("TensorListReserve EmptyTensorList".split())
+"""They make a list without elements."""
+
+_EMPTY = _NEW | frozenset("TensorListPopBack Placeholder OptionalNone OptionalFromValue".split())
 """They make a list without elements, or one that is counted elsewhere."""
 
 _ADD = {"TensorListPushBack": 1, "TensorListSetItem": 2}
@@ -40,8 +43,20 @@ def list_bytes(operation: Any, size: Size) -> tuple[int | None, ...]:
     """
     if operation.type in LOOPS:
         return _loop_bytes(operation, size)
+    if operation.type in BRANCHES:
+        return _branch_bytes(operation, size)
+    if operation.type == "ZerosLike" and operation.inputs[0].dtype == tf.variant:
+        # As many elements, each in a buffer of its own.
+        like = under_views(operation.inputs[0])
+        return (list_bytes(like.op, size)[like.value_index],)
     each = _added(operation, size)
     return tuple(each if output.dtype == tf.variant else 0 for output in operation.outputs)
+
+
+def holds_a_list(operation: Any, index: int) -> bool:
+    """Whether that output of `operation` is a list that may have elements."""
+    is_variant = operation.outputs[index].dtype == tf.variant
+    return bool(is_variant and operation.type not in _NEW)
 
 
 def _added(operation: Any, size: Size) -> int | None:
@@ -52,6 +67,35 @@ def _added(operation: Any, size: Size) -> int | None:
     if operation.type == "TensorListFromTensor":
         return size(operation.inputs[0])
     return None
+
+
+def _branch_bytes(branch: Any, size: Size) -> tuple[int | None, ...]:
+    """Of the values that a branch keeps for its gradient, each in a list of at most one."""
+    kept = [_kept(body, size) for body in bodies(branch)]
+    return tuple(
+        None if None in sizes else max(each for each in sizes if each is not None)
+        for sizes in zip(*kept, strict=True)
+    )
+
+
+def _kept(body: Body, size: Size) -> list[int | None]:
+    """Bytes of the values in what a body returns as variants, each value counted once."""
+    given = {tensor_key(each) for each in body.inputs}
+    counted = given | {tensor_key(under_views(each)) for each in body.outputs}
+    found: list[int | None] = []
+    for output in body.outputs:
+        made = under_views(output).op
+        if output.dtype != tf.variant or made.type == "OptionalNone":
+            found.append(0)
+        elif made.type == "OptionalFromValue":
+            values = {tensor_key(each): each for each in map(under_views, made.inputs)}
+            new = [each for key, each in values.items() if key not in counted]
+            sizes = [size(each) for each in new if each.op.type not in READS]
+            counted |= values.keys()
+            found.append(None if None in sizes else sum(each or 0 for each in sizes))
+        else:
+            found.append(None)
+    return found
 
 
 def _loop_bytes(loop: Any, size: Size) -> tuple[int | None, ...]:

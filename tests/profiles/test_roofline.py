@@ -151,3 +151,10 @@ def test_on_every_device_a_convolution_costs_more_than_what_follows_it(kind: str
     features = (32, 56, 56, 64)
     convolution = _operation("Conv2D", [features, (3, 3, 64, 64)], [features])
     assert device.cost(convolution) > device.cost(_operation("Relu", [features], [features]))
+
+
+def test_a_product_of_a_tensor_of_unknown_rank_has_a_cost():
+    """As what a Python function returned: nothing is known of it."""
+    unknown, known = TensorSize("float32", ()), TensorSize("float32", (8, 4))
+    for kind in ("MatMul", "Conv2D", "BatchMatMulV2"):
+        assert Roofline().cost(Operation(kind, (unknown, known), (unknown,))) > 0

@@ -8,6 +8,10 @@ import tensorflow as tf
 
 from checkmate_tf import measure_peak, rematerialize
 from checkmate_tf.graph.extraction import extract_step
+from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.rewriting.rewrite import as_function
+from solvers import Schedule
+from solvers.local_search.least_memory import find_least_memory
 
 SPEC = tf.TensorSpec((64, 64))
 BYTES = 64 * 64 * 4
@@ -107,6 +111,88 @@ def test_every_step_of_a_keras_lstm_is_counted():
     inputs, kept = 4 * 16 * 4, 7 * 4 * 64 * 4
     number = 4  # of the iteration, where the output goes
     assert lists_of_loops(extraction) == STEPS * (inputs + kept + number)
+
+
+def loops_in_a_row(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for _ in range(3):
+            y = tf.sin(loop(y, maximum_iterations=STEPS))
+        loss = tf.reduce_sum(y)
+    return loss, tape.gradient(loss, x)
+
+
+def test_a_loop_that_runs_again_does_not_keep_what_it_kept_before():
+    """The plan that holds the least holds what one loop keeps, not what three do."""
+    spec = tf.TensorSpec((512, 256))
+    extraction = extracted(loops_in_a_row, spec)
+    kept = STEPS * 512 * 256 * 4
+    assert lists_of_loops(extraction) == 3 * kept
+    leanest = find_least_memory(extraction.graph, "free", 2).schedule
+    x = tf.ones(spec.shape)
+    peaks = []
+    for schedule in (Schedule(range(len(extraction.graph))), leanest):
+        function = as_function(extraction, schedule)
+        function(x)
+        held = held_bytes()
+        peaks.append(measure_peak(lambda run=function: run(x)) - held)
+    assert peaks[0] > 3 * kept
+    assert peaks[1] < 2.2 * kept
+
+
+def test_a_list_of_zeros_is_as_large_as_the_list_that_it_is_like():
+    def step(x):
+        array = tf.TensorArray(tf.float32, STEPS, element_shape=SPEC.shape)
+        handle = array.unstack(tf.stack([x] * STEPS)).flow
+        zeros = tf.raw_ops.ZerosLike(x=handle)
+        return tf.raw_ops.TensorListStack(
+            input_handle=zeros,
+            element_shape=SPEC.shape,
+            element_dtype=tf.float32,
+            num_elements=STEPS,
+        )
+
+    extraction = extracted(step)
+    assert not extraction.unknown
+    program = extraction.program
+    (zeros,) = (n for n, op in enumerate(program.operations) if op.type == "ZerosLike")
+    assert [each.bytes for each in program.produced[zeros]] == [STEPS * BYTES]
+
+
+def test_a_loop_that_only_reads_variables_can_run_again():
+    layer = keras.layers.LSTM(64)
+    layer.build((4, STEPS, 16))
+    graph = extracted(lambda x: layer(x, training=True), tf.TensorSpec((4, STEPS, 16))).graph
+    (node,) = (node for node in graph.nodes if set(LOOPS) & set(node.operations))
+    assert node.recomputable
+
+
+def test_the_cost_of_a_loop_is_that_of_its_iterations():
+    extraction = extracted(lambda x: loop(x, maximum_iterations=STEPS))
+    once = extracted(lambda x: tf.exp(tf.sin(x)))
+    assert extraction.graph.one_pass_cost >= STEPS * once.graph.one_pass_cost
+
+
+def test_what_a_branch_keeps_for_its_gradient_is_counted():
+    def step(x, chosen):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.cond(chosen, lambda: tf.exp(tf.sin(x) @ x), lambda: x))
+        return tape.gradient(loss, x)
+
+    extraction = extracted(step, SPEC, tf.TensorSpec((), tf.bool))
+    assert not extraction.unknown
+    program = extraction.program
+    (branch,) = (
+        n
+        for n, op in enumerate(program.operations)
+        if op.type in ("If", "StatelessIf") and op.outputs[-1].dtype == tf.variant
+    )
+    variants = [each.dtype == tf.variant for each in program.operations[branch].outputs]
+    made = zip(program.produced[branch], variants, strict=True)
+    # The sine; x is the caller's, and the exponential is the branch's result.
+    assert sum(each.bytes for each, is_variant in made if is_variant) == BYTES
 
 
 def test_a_step_without_loops_and_calls_has_no_unknown_memory():
