@@ -13,7 +13,7 @@ import tensorflow as tf
 from checkmate_tf.batch_sizes import BatchSizes
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.monitor import MonitoredStep
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
@@ -28,8 +28,8 @@ from checkmate_tf.trace.keras_models import (
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Arguments, Traced, Tracer, batch_of, relaxed_batch
 from checkmate_tf.user_warnings import warn_user
-from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
-from solvers import CheckmateError
+from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
+from solvers import BudgetError, CheckmateError
 
 
 class RematerializedStep:
@@ -37,8 +37,10 @@ class RematerializedStep:
 
     Attributes:
         function: the step itself, without a plan.
-        plan: of the latest signature; None before the first call, and where nothing could be
-            recomputed.
+        plan: of the latest signature; None where nothing could be recomputed. Before the first
+            call it says, as text, that it is made then.
+        request: what the user asked for.
+        xla_was_on: what marks the `compile` of the model for which XLA was switched off, if any.
     """
 
     function: Callable[..., Any]
@@ -62,7 +64,7 @@ class RematerializedStep:
         functools.update_wrapper(self, function, updated=())
         owner = owner if owner is not None else getattr(function, "__self__", None)
         self.function = function
-        self._request = request
+        self.request = request
         self._owner = owner
         self._unbound = unbound
         self._model = owner if is_model(owner) else None
@@ -73,7 +75,8 @@ class RematerializedStep:
         self._takes_any_batch = not is_traced and getattr(function, "input_signature", None) is None
         self._lock = threading.RLock()
         self._said: set[str] = set()
-        self.plan = None
+        self.xla_was_on: Any = None
+        self.plan = NOT_PLANNED_YET
         if self._model is not None and unbound is None:
             prepare_before_training(self._model, RematerializedStep)
 
@@ -90,7 +93,7 @@ class RematerializedStep:
         # Another step may have had the same id, before it was freed.
         if bound is None or bound._owner is not instance or bound._unbound is not self:
             method = self.function.__get__(instance, owner)
-            bound = RematerializedStep(method, self._request, instance, unbound=self)
+            bound = RematerializedStep(method, self.request, instance, unbound=self)
             vars(instance)[key] = bound
         bound.prepare(instance)
         return bound
@@ -98,7 +101,8 @@ class RematerializedStep:
     def prepare(self, model: Any) -> None:
         """Switch off XLA, Keras' default on a GPU, before it makes a function of this step."""
         if is_model(model) and switch_off_xla(model):
-            self._say_once(
+            self.xla_was_on = compile_mark(model)
+            self.say_once(
                 "XLA is switched off for this model (jit_compile=False): it orders operations by "
                 "itself, which undoes rematerialization. On a GPU steps may take longer without "
                 "it; to train with XLA, leave rematerialize out"
@@ -106,13 +110,15 @@ class RematerializedStep:
 
     def __reduce__(self) -> Any:
         """A copy, as of the model that it belongs to, plans for itself."""
-        return RematerializedStep, (self.function, self._request, self._owner)
+        return RematerializedStep, (self.function, self.request, self._owner)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step; plan it first where it has not been called like this before."""
+        if self.plan is NOT_PLANNED_YET:
+            self.plan = None
         if tf.config.functions_run_eagerly() or getattr(self._model, "run_eagerly", False):
-            self._say_once("functions run eagerly: the step runs as it is, without a plan")
+            self.say_once("functions run eagerly: the step runs as it is, without a plan")
             return self.function(*args, **kwargs)
         arguments = self._tracer.bind(args, kwargs)
         run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
@@ -135,7 +141,7 @@ class RematerializedStep:
             run = self._run_of(self._tracer.begin_anew(), arguments, arguments)
             self._takes_any_batch = False
             reason = str(error).strip().splitlines()[-1].strip()
-            self._say_once(
+            self.say_once(
                 "the step can't be traced for batches of any size, so each size gets a trace and "
                 f"a plan of its own: {reason}"
             )
@@ -175,8 +181,8 @@ class RematerializedStep:
     def _can_be_exchanged(self, planned: PlannedStep) -> bool:
         """Whether a leaner plan may take over in the middle of training."""
         return (
-            self._request.trial_run
-            and not self._request.budget.least
+            self.request.trial_run
+            and not self.request.budget.least
             and not planned.beyond_budget
             and held_bytes() is not None
             # Another step would draw the same random numbers again.
@@ -198,10 +204,17 @@ class RematerializedStep:
         return _rewritten(planned)
 
     def _plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
-        planned = self._planner.plan(concrete, batch_size)
+        try:
+            planned = self._planner.plan(concrete, batch_size)
+        except BudgetError as error:
+            if self.request.on_infeasible != "plain":
+                raise
+            self.say_once(f"{error}; the step runs without a plan")
+            self.plan = None
+            return None
         if planned is None:
             name = getattr(self.function, "__name__", repr(self.function))
-            self._say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
+            self.say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
         else:
             self.plan = planned.plan
         return planned
@@ -214,7 +227,8 @@ class RematerializedStep:
         if self._batches.note_inside(size, again) and self._model is not None:
             forget_functions(self._model)
 
-    def _say_once(self, message: str) -> None:
+    def say_once(self, message: str) -> None:
+        """Warn the user, if this has not been said of this step before."""
         if message not in self._said:
             self._said.add(message)
             warn_user(message)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from textwrap import fill
+from typing import Any
 
-from solvers import ComputationGraph, Schedule, Solution, format_bytes
+from solvers import CheckmateError, ComputationGraph, Schedule, Solution, format_bytes
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,23 @@ class Plan:
         ]
         lines = [f"{name:<22}{value}" for name, value in rows if value]
         return "\n".join([*lines, *(fill(f"note: {note}", 79) for note in self.notes)])
+
+
+class _NotPlannedYet:
+    """Stands where a plan will be, and says when; it is false, as None is."""
+
+    _WHEN = "no plan yet: it is made when the step is called for the first time"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return self._WHEN
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # as `copy` and others ask for
+            raise AttributeError(name)
+        raise CheckmateError(f"there is {self._WHEN}, and {name!r} with it")
+
+
+NOT_PLANNED_YET: Any = _NotPlannedYet()

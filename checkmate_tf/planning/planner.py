@@ -87,7 +87,8 @@ class Planner:
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a larger signature
-                has been planned, so that training is under way, this is a warning.
+                has been planned, so that training is under way, and where the request says
+                "min", this is a warning.
             CheckmateError: sizes are unknown, or the step runs on several devices.
         """
         request = self._request
@@ -112,7 +113,7 @@ class Planner:
         self, concrete: Any, batch_size: int | None, budget: int, margin: int
     ) -> PlannedStep:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
-        request = replace(self._request, budget=Budget(bytes=budget))
+        request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
         with self._lock, apart(), noted_interrupts() as interrupts:
             extracted, notes = _extracted(concrete, request, batch_size)
             situation = replace(_situation(extracted, request, notes, 0), margin=margin)
@@ -170,9 +171,10 @@ def _planned(
     try:
         found = search.leanest() if request.budget.least else search.run()
     except BudgetError as error:
-        if not is_smaller:
+        if request.on_infeasible != "min" and not is_smaller:
             raise
-        note = f"{error}; a larger signature was planned before, so the leanest plan found runs"
+        why = "a larger signature was planned before, so " if is_smaller else ""
+        note = f"{error}; {why}the leanest plan found runs"
         warn_user(note)
         found = search.leanest(solver="auto")
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))

@@ -77,6 +77,12 @@ def switch_off_xla(model: Any) -> bool:
     return True
 
 
+def switch_on_xla(model: Any, mark: Any) -> None:
+    """Undo `switch_off_xla`, unless the model has been compiled since `compile_mark` was `mark`."""
+    if mark is not None and mark is compile_mark(model):
+        model.jit_compile = True
+
+
 def prepare_before_training(model: Any, kind: type[Any]) -> None:
     """Call `model.train_step.prepare(model)`, if that is a `kind`, before a function is made of it.
 
