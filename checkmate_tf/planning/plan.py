@@ -25,6 +25,8 @@ class Plan:
         solution: the solver's answer, with its bound.
         measured_peak: the most bytes that the trial run saw; None where there was none.
         notes: what else the user should know.
+        measured_baseline_peak: the most bytes that the unchanged step held when it ran for trial,
+            from which a share counts; None where it has not run.
     """
 
     graph: ComputationGraph
@@ -36,6 +38,7 @@ class Plan:
     solution: Solution
     measured_peak: int | None = None
     notes: tuple[str, ...] = ()
+    measured_baseline_peak: int | None = None
 
     def _cost(self) -> str:
         """What the cost model counts; only seconds are time."""
@@ -56,9 +59,11 @@ class Plan:
 
     def __str__(self) -> str:
         recomputations = len(self.schedule) - len(self.graph)
+        unchanged = self.measured_baseline_peak
         rows = [
             ("budget", format_bytes(self.budget)),
             ("peak, unchanged step", f"{format_bytes(self.baseline_peak)} (predicted)"),
+            ("", f"{format_bytes(unchanged)} (measured)" if unchanged else ""),
             ("peak, this plan", f"{format_bytes(self.predicted_peak)} (predicted)"),
             ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),

@@ -14,9 +14,9 @@ import tensorflow as tf
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
-from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.memory.measure import held_bytes, reserve
 from checkmate_tf.planning.apart import apart
+from checkmate_tf.planning.baseline import Baseline, Baselines
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.request import Request
@@ -28,7 +28,7 @@ from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
-from solvers import Budget, BudgetError, CheckmateError, ComputationGraph, Schedule
+from solvers import Budget, BudgetError, CheckmateError, ComputationGraph
 
 _MEASURED: dict[str, MeasuredWorkspaces] = {}
 """By device: workspaces that this process has measured."""
@@ -68,14 +68,13 @@ class Planner:
     """Makes the plans of one decorated step, for every signature that it is called with.
 
     A plan belongs to a graph: a step that is traced again and differs in its constants alone
-    keeps the plan. A share of memory counts from the largest signature so far, so that a smaller
-    batch is not planned as if the memory of the larger one were not there.
+    keeps the plan.
     """
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._known: dict[ComputationGraph, _Known] = {}
-        self._largest_addition = 0
+        self._baselines = Baselines()
         self._lock = threading.RLock()
 
     def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
@@ -96,15 +95,18 @@ class Planner:
             extracted, notes = _extracted(concrete, request, batch_size)
             if not _anything_to_gain(extracted.graph):
                 return None
-            situation = _situation(extracted, request, notes, self._largest_addition)
-            known = self._known.get(_structure(extracted.graph))
+            structure = _structure(extracted.graph)
+            run = request.trial_run and request.budget.share is not None
+            baseline = self._baselines.of(extracted, structure, _resident(extracted.graph), run)
+            counted_from = self._baselines.counted_from(baseline)
+            situation = _situation(extracted, request, notes, baseline, counted_from)
+            known = self._known.get(structure)
             if known is not None and known.fits(situation):
                 plan = replace(known.plan, graph=extracted.graph, budget=situation.budget)
                 return PlannedStep(plan, extracted, None)
-            addition = situation.baseline_peak - situation.resident
-            is_smaller = addition <= self._largest_addition
+            is_smaller = self._baselines.is_smaller(baseline)
             planned = _planned(situation, request, interrupts, is_smaller)
-            self._largest_addition = max(addition, self._largest_addition)
+            self._baselines.note(baseline)
             interrupts.pass_on()
             self._remember(planned, situation)
             return planned
@@ -116,7 +118,11 @@ class Planner:
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
         with self._lock, apart(), noted_interrupts() as interrupts:
             extracted, notes = _extracted(concrete, request, batch_size)
-            situation = replace(_situation(extracted, request, notes, 0), margin=margin)
+            structure = _structure(extracted.graph)
+            resident = _resident(extracted.graph)
+            baseline = self._baselines.of(extracted, structure, resident, run=False)
+            situation = _situation(extracted, request, notes, baseline, baseline.peak)
+            situation = replace(situation, margin=margin)
             planned = _planned(situation, request, interrupts, is_smaller=False)
             interrupts.pass_on()
             self._remember(planned, situation)
@@ -188,21 +194,27 @@ def _structure(graph: ComputationGraph) -> ComputationGraph:
     return replace(graph, nodes=nodes, name="")
 
 
+def _resident(graph: ComputationGraph) -> int:
+    """Bytes that the device holds before the step."""
+    return max(graph.fixed_bytes, held_bytes() or 0)
+
+
 def _situation(
-    extracted: Extraction, request: Request, notes: tuple[str, ...], largest_addition: int
+    extracted: Extraction,
+    request: Request,
+    notes: tuple[str, ...],
+    baseline: Baseline,
+    counted_from: int,
 ) -> Situation:
-    graph = extracted.graph
-    resident = max(graph.fixed_bytes, held_bytes() or 0)
-    baseline = forecast(extracted, Schedule(range(len(graph))), resident).highest_of_ten
-    counted_from = max(baseline, resident + largest_addition)
-    least = request.budget.least
+    resident, budget = baseline.resident, request.budget
     return Situation(
         extracted=extracted,
         resident=resident,
-        budget=resident if least else request.budget.in_bytes(resident, counted_from),
+        budget=resident if budget.least else budget.in_bytes(resident, counted_from),
         margin=0,
-        baseline_peak=baseline,
-        notes=notes,
+        baseline_peak=baseline.forecast,
+        notes=(*notes, baseline.note) if baseline.note else notes,
+        measured_baseline_peak=baseline.measured,
     )
 
 
