@@ -71,7 +71,8 @@ def rematerialize(
         budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment:
             variables, optimizer slots, inputs and activations. Or a share (0.5, "50%"):
             budget = resident + share × (unchanged peak − resident), where resident is what
-            the device holds before the step. Or "min", the least found.
+            the device holds before the step, and the peak is measured if the unchanged step can
+            run for trial, else forecast. Or "min", the least found.
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does.
@@ -84,7 +85,7 @@ def rematerialize(
             variables, and correct it until its peak is within the budget. The first ten steps
             of training are measured too, unless they run inside `fit` or draw numbers with
             `tf.random.*`. If one takes more than the budget, a warning says so and the next
-            one runs by a leaner plan.
+            one runs by a leaner plan. Later on, and in `fit`, a step over the budget is said.
         on_infeasible: what happens if no plan is found within the budget: "error", or, with a
             warning, "min" runs the leanest plan found and "plain" the step without a plan.
 

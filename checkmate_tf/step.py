@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import types
 from collections.abc import Callable
@@ -12,21 +13,24 @@ import tensorflow as tf
 
 from checkmate_tf.batch_sizes import BatchSizes
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning.monitor import MonitoredStep
+from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
 from checkmate_tf.rewriting.batch_guard import call_if_larger
 from checkmate_tf.rewriting.rewrite import rewrite_extracted
+from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
     forget_functions,
     is_model,
     prepare_before_training,
+    run_training_by,
     switch_off_xla,
 )
 from checkmate_tf.trace.sizes import has_unknown_sizes
-from checkmate_tf.trace.tracer import Arguments, Traced, Tracer, batch_of, relaxed_batch
+from checkmate_tf.trace.tracer import Traced, Tracer
+from checkmate_tf.user_errors import users_lines
 from checkmate_tf.user_warnings import warn_user
 from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
 from solvers import BudgetError, CheckmateError
@@ -45,6 +49,8 @@ class RematerializedStep:
 
     function: Callable[..., Any]
     plan: Plan | None
+    __name__: str
+    __qualname__: str
 
     def __init__(
         self,
@@ -72,10 +78,14 @@ class RematerializedStep:
         self._planner = Planner(request)
         self._batches = BatchSizes(request.batch_size)
         is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
-        self._takes_any_batch = not is_traced and getattr(function, "input_signature", None) is None
+        self._has_signature = getattr(function, "input_signature", None) is not None
+        self._takes_any_batch = not is_traced
+        self._batched = BatchedArguments()
         self._lock = threading.RLock()
         self._said: set[str] = set()
         self.xla_was_on: Any = None
+        self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
+        self._train_by = self._train  # one object, by which it is known again
         self.plan = NOT_PLANNED_YET
         if self._model is not None and unbound is None:
             prepare_before_training(self._model, RematerializedStep)
@@ -109,8 +119,15 @@ class RematerializedStep:
             )
 
     def __reduce__(self) -> Any:
-        """A copy, as of the model that it belongs to, plans for itself."""
-        return RematerializedStep, (self.function, self.request, self._owner)
+        """As functions and methods do; else a copy, which plans for itself.
+
+        A function of a module is found by its name, and a method in its object.
+        """
+        if self._unbound is not None:
+            return getattr, (self._owner, self.__name__)
+        if _found_by_name(self) is self:
+            return self.__qualname__
+        return _copied, (self.function, self.request, self._owner)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,36 +137,48 @@ class RematerializedStep:
         if tf.config.functions_run_eagerly() or getattr(self._model, "run_eagerly", False):
             self.say_once("functions run eagerly: the step runs as it is, without a plan")
             return self.function(*args, **kwargs)
-        arguments = self._tracer.bind(args, kwargs)
-        run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
-        return run(*arguments[0], **arguments[1])
+        try:
+            arguments = self._tracer.bind(args, kwargs)
+            run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
+            return run(*arguments[0], **arguments[1])
+        except Exception as error:
+            raise error.with_traceback(users_lines(error)) from error.__cause__
 
     def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What runs the step for arguments like these."""
-        self._batches.note(batch_of(arguments))
+        if self._runs_unplanned(arguments):
+            return cast(Callable[..., Any], self._tracer.traced().function)
+        self._batches.note(self._batched.batch_of(arguments, self._batches.planned))
         traced = self._tracer.traced()
-        batch_size = self._batches.planned
-        if batch_size is None or not self._takes_any_batch:
-            return self._run_of(traced, arguments, arguments)
-        relaxed = relaxed_batch(arguments, batch_size)
+        size = self._batches.planned
+        kinds, places = arguments, frozenset[int]()
+        if self._takes_any_batch and self._has_signature:
+            places = self._batched.places(arguments, size)
+        elif self._takes_any_batch and size is not None:
+            kinds = self._batched.relaxed(arguments, size)
         try:
-            return self._run_of(traced, relaxed, arguments)
+            return self._run_of(traced, kinds, arguments, places)
         except CheckmateError:
             raise
         except (TypeError, ValueError) as error:
-            # Or this raises the user's own error.
-            run = self._run_of(self._tracer.begin_anew(), arguments, arguments)
-            self._takes_any_batch = False
-            reason = str(error).strip().splitlines()[-1].strip()
-            self.say_once(
-                "the step can't be traced for batches of any size, so each size gets a trace and "
-                f"a plan of its own: {reason}"
-            )
-            return run
+            if kinds is arguments and not places:
+                raise
+            failed = error
+        # Or this raises the user's own error.
+        run = self._run_of(self._tracer.begin_anew(), arguments, arguments, frozenset())
+        self._takes_any_batch = False
+        reason = str(failed).strip().splitlines()[-1].strip()
+        self.say_once(
+            "the step can't be traced for batches of any size, so each size gets a trace and "
+            f"a plan of its own: {reason}"
+        )
+        return run
 
-    def _run_of(self, traced: Traced, kinds: Arguments, arguments: Arguments) -> Callable[..., Any]:
+    def _run_of(
+        self, traced: Traced, kinds: Arguments, arguments: Arguments, places: frozenset[int]
+    ) -> Callable[..., Any]:
         """What runs the step for arguments of these kinds, of which `arguments` are some."""
-        concrete = self._tracer.trace(traced, kinds)
+        concrete = self._tracer.trace(traced, kinds, places)
         batch_size = self._batches.planned
         if batch_size is None and has_unknown_sizes(concrete):
             batch_size = self._batches.largest
@@ -162,13 +191,27 @@ class RematerializedStep:
                     traced.runs[key] = self._planned_run(concrete, batch_size)
         return traced.runs[key]
 
+    def _runs_unplanned(self, arguments: Arguments) -> bool:
+        """Whether an argument's size depends on its values, which is said."""
+        for each in tf.nest.flatten(arguments):
+            if isinstance(each, tf.RaggedTensor | tf.SparseTensor):
+                self.say_once(
+                    f"an argument of the step is a {type(each).__name__}, whose size depends on "
+                    "its values, so that memory can't be planned: the step runs without a plan. "
+                    "To have one, make the argument dense before the step, with "
+                    "to_tensor(shape=…) or tf.sparse.to_dense"
+                )
+                return True
+        return False
+
     def _planned_run(self, concrete: Any, batch_size: int | None) -> Callable[..., Any]:
         planned = self._plan(concrete, batch_size)
         if planned is None:
             return cast(Callable[..., Any], concrete)
         step = _rewritten(planned)
         if not self._can_be_exchanged(planned):
-            return step
+            watch = self._watch_for(planned)
+            return step if watch is None else functools.partial(watch.run, step)
         budget = planned.plan.budget
 
         def leaner(margin: int) -> Callable[..., Any]:
@@ -177,6 +220,17 @@ class RematerializedStep:
             return _rewritten(leaner_one)
 
         return MonitoredStep(step, budget, leaner)
+
+    def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
+        """What says that a step is over its budget, unless it is known or cannot be seen."""
+        if self.request.budget.least or planned.beyond_budget or held_bytes() is None:
+            return None
+        return BudgetWatch(planned.plan.budget)
+
+    def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
+        """Run a batch of `fit` by the model's train function, and say if it is over the budget."""
+        watch = self._watch
+        return function(iterator) if watch is None else watch.run(function, iterator)
 
     def _can_be_exchanged(self, planned: PlannedStep) -> bool:
         """Whether a leaner plan may take over in the middle of training."""
@@ -192,15 +246,35 @@ class RematerializedStep:
     def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What makes the step a part of the function that is being traced."""
         _refuse_compilation(self.function)
-        batch = batch_of(arguments)
+        if self._runs_unplanned(arguments):
+            return self.function
+        batch = self._batched.batch_of(arguments, self._batches.planned)
         self._batches.note(batch)
-        concrete = self._tracer.trace_anew(arguments)
+        concrete = self._tracer.trace_anew(
+            arguments, self._batched.places(arguments, self._batches.planned)
+        )
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest
-        planned = self._plan(concrete, size)
+        try:
+            planned = self._plan(concrete, size)
+        except CheckmateError:
+            raise
+        except (TypeError, ValueError) as error:
+            if not has_unknown_sizes(concrete):
+                raise
+            raise CheckmateError(
+                f"with {size} for every unknown first dimension the step can't be planned: "
+                f"{str(error).strip().splitlines()[-1].strip()}. Give what is no batch a known "
+                "shape where the step is traced, in the input_signature for one"
+            ) from None
         if planned is None:
             return cast(Callable[..., Any], concrete)
         if batch is not None and batch.shape[0] is None and size is not None:
             call_if_larger(batch, size, self._larger_batch_came)
+        if self._model is not None:
+            if self._watch is not None:
+                self._watch.end()  # over the batch under way, in which planning took memory
+            self._watch = self._watch_for(planned)
+            run_training_by(self._model, self._train_by)
         return _rewritten(planned)
 
     def _plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
@@ -246,3 +320,17 @@ def _refuse_compilation(function: Callable[..., Any]) -> None:
 
 def _rewritten(planned: PlannedStep) -> Callable[..., Any]:
     return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
+
+
+def _found_by_name(step: RematerializedStep) -> Any:
+    """What the module of `step` has under its name."""
+    found: Any = sys.modules.get(step.__module__)
+    for name in step.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _copied(function: Any, request: Request, owner: Any) -> RematerializedStep:
+    if isinstance(function, RematerializedStep):  # a method that was found in a copied object
+        function = function.function
+    return RematerializedStep(function, request, owner)
