@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from checkmate_tf.attaching import restore
     from checkmate_tf.decorator import rematerialize
     from checkmate_tf.graph.cost_models import load_profile
     from checkmate_tf.graph.extraction import extract
@@ -31,6 +32,7 @@ _HOMES = {
     "load_profile": "checkmate_tf.graph.cost_models",
     "measure_peak": "checkmate_tf.memory.measure",
     "rematerialize": "checkmate_tf.decorator",
+    "restore": "checkmate_tf.attaching",
     "rewrite": "checkmate_tf.rewriting.rewrite",
 }
 
@@ -43,6 +45,7 @@ __all__ = [
     "load_profile",
     "measure_peak",
     "rematerialize",
+    "restore",
     "rewrite",
 ]
 __version__ = "0.1.0"

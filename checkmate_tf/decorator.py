@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
-from checkmate_tf.planning.request import Request, parse_request
+from checkmate_tf.attaching import attach, keep_with_copies
+from checkmate_tf.planning.request import OnInfeasible, Request, parse_request
 from checkmate_tf.step import RematerializedStep
-from checkmate_tf.trace.keras_models import forget_functions, models_of
+from checkmate_tf.trace.keras_models import forget_functions, is_model, models_of
 from profiles.profile import Profile
 from solvers import CheckmateError
 from solvers.problem import Order
@@ -24,6 +25,7 @@ def rematerialize(
     time_limit: float = ...,
     order: Order = ...,
     trial_run: bool = ...,
+    on_infeasible: OnInfeasible = ...,
 ) -> RematerializedStep: ...
 
 
@@ -38,6 +40,7 @@ def rematerialize(
     time_limit: float = ...,
     order: Order = ...,
     trial_run: bool = ...,
+    on_infeasible: OnInfeasible = ...,
 ) -> Callable[[Callable[..., Any]], RematerializedStep]: ...
 
 
@@ -51,21 +54,25 @@ def rematerialize(
     time_limit: float = 60.0,
     order: Order = "free",
     trial_run: bool = True,
-) -> RematerializedStep | Callable[[Callable[..., Any]], RematerializedStep]:
+    on_infeasible: OnInfeasible = "error",
+) -> Any | Callable[[Callable[..., Any]], RematerializedStep]:
     """Make a train step recompute activations rather than keep them, within a budget.
 
     The first call traces the step, finds a schedule, makes a trial run and runs it; later calls
     just run. The results are those of the step itself. It costs time: `step.plan` says how much.
 
-    Use it as a decorator of a Keras `train_step` or of a free function, or as a function. The
+    Use it on a Keras model, which it returns: `fit`, `train_on_batch` and a later `compile` work
+    as before, `model.train_step.plan` is the plan, and `checkmate_tf.restore` takes the budget off.
+    Or use it as a decorator of a Keras `train_step` or of a free function, or as a function. The
     step may do everything (forward, backward, optimizer, metrics) or return (loss, gradients).
 
     Args:
-        function: the step.
+        function: the step, or a Keras model.
         budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment:
             variables, optimizer slots, inputs and activations. Or a share (0.5, "50%"):
             budget = resident + share × (unchanged peak − resident), where resident is what
-            the device holds before the step. Or "min", the least found.
+            the device holds before the step, and the peak is measured if the unchanged step can
+            run for trial, else forecast. Or "min", the least found.
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does.
@@ -79,7 +86,9 @@ def rematerialize(
             variables, and correct it until its peak is within the budget. The first ten steps
             of training are measured too, unless they run inside `fit` or draw numbers with
             `tf.random.*`. If one takes more than the budget, a warning says so and the next
-            one runs by a leaner plan.
+            one runs by a leaner plan. Later on, and in `fit`, a step over the budget is said.
+        on_infeasible: what happens if no plan is found within the budget: "error", or, with a
+            warning, "min" runs the leanest plan found and "plain" the step without a plan.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.
@@ -102,13 +111,21 @@ def rematerialize(
         >>> loss_and_gradient.plan.predicted_peak < loss_and_gradient.plan.baseline_peak
         True
     """
-    request = parse_request(budget, solver, batch_size, costs, time_limit, order, trial_run)
+    request = parse_request(
+        budget, solver, batch_size, costs, time_limit, order, trial_run, on_infeasible
+    )
     if function is None:
         return lambda step: _decorated(step, request)
     return _decorated(function, request)
 
 
-def _decorated(function: Callable[..., Any], request: Request) -> RematerializedStep:
+def _decorated(function: Callable[..., Any], request: Request) -> Any:
+    if is_model(function):
+        return attach(function, request)
+    if isinstance(function, type):
+        raise CheckmateError(
+            f"{function.__name__!r} is a class: decorate the method that trains, or give an object"
+        )
     if not callable(function) and not hasattr(function, "__get__"):
         raise CheckmateError(f"{function!r} can't be called; give the function of a train step")
     if isinstance(function, RematerializedStep):  # as when a cell of a notebook runs again
@@ -120,4 +137,5 @@ def _decorated(function: Callable[..., Any], request: Request) -> Rematerialized
         )
     for model in models_of(function):
         forget_functions(model)
+        keep_with_copies(model)
     return RematerializedStep(function, request)

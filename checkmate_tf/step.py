@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import types
 from collections.abc import Callable
@@ -12,24 +13,27 @@ import tensorflow as tf
 
 from checkmate_tf.batch_sizes import BatchSizes
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning.monitor import MonitoredStep
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
+from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
 from checkmate_tf.rewriting.batch_guard import call_if_larger
 from checkmate_tf.rewriting.rewrite import rewrite_extracted
+from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
     forget_functions,
     is_model,
     prepare_before_training,
+    run_training_by,
     switch_off_xla,
 )
 from checkmate_tf.trace.sizes import has_unknown_sizes
-from checkmate_tf.trace.tracer import Arguments, Traced, Tracer, batch_of, relaxed_batch
+from checkmate_tf.trace.tracer import Traced, Tracer
+from checkmate_tf.user_errors import users_lines
 from checkmate_tf.user_warnings import warn_user
-from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
-from solvers import CheckmateError
+from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
+from solvers import BudgetError, CheckmateError
 
 
 class RematerializedStep:
@@ -37,12 +41,16 @@ class RematerializedStep:
 
     Attributes:
         function: the step itself, without a plan.
-        plan: of the latest signature; None before the first call, and where nothing could be
-            recomputed.
+        plan: of the latest signature; None where nothing could be recomputed. Before the first
+            call it says, as text, that it is made then.
+        request: what the user asked for.
+        xla_was_on: what marks the `compile` of the model for which XLA was switched off, if any.
     """
 
     function: Callable[..., Any]
     plan: Plan | None
+    __name__: str
+    __qualname__: str
 
     def __init__(
         self,
@@ -64,7 +72,7 @@ class RematerializedStep:
         functools.update_wrapper(self, function, updated=())
         owner = owner if owner is not None else getattr(function, "__self__", None)
         self.function = function
-        self._request = request
+        self.request = request
         self._owner = owner
         self._unbound = unbound
         self._model = owner if is_model(owner) else None
@@ -72,10 +80,15 @@ class RematerializedStep:
         self._planner = planner or Planner(request)
         self._batches = BatchSizes(request.batch_size)
         is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
-        self._takes_any_batch = not is_traced and getattr(function, "input_signature", None) is None
+        self._has_signature = getattr(function, "input_signature", None) is not None
+        self._takes_any_batch = not is_traced
+        self._batched = BatchedArguments()
         self._lock = threading.RLock()
         self._said: set[str] = set()
-        self.plan = None
+        self.xla_was_on: Any = None
+        self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
+        self._train_by = self._train  # one object, by which it is known again
+        self.plan = NOT_PLANNED_YET
         if self._model is not None and unbound is None:
             prepare_before_training(self._model, RematerializedStep)
 
@@ -92,7 +105,7 @@ class RematerializedStep:
         # Another step may have had the same id, before it was freed.
         if bound is None or bound._owner is not instance or bound._unbound is not self:
             method = self.function.__get__(instance, owner)
-            bound = RematerializedStep(method, self._request, instance, unbound=self)
+            bound = RematerializedStep(method, self.request, instance, unbound=self)
             vars(instance)[key] = bound
         bound.prepare(instance)
         return bound
@@ -100,52 +113,74 @@ class RematerializedStep:
     def prepare(self, model: Any) -> None:
         """Switch off XLA, Keras' default on a GPU, before it makes a function of this step."""
         if is_model(model) and switch_off_xla(model):
-            self._say_once(
+            self.xla_was_on = compile_mark(model)
+            self.say_once(
                 "XLA is switched off for this model (jit_compile=False): it orders operations by "
                 "itself, which undoes rematerialization. On a GPU steps may take longer without "
                 "it; to train with XLA, leave rematerialize out"
             )
 
     def __reduce__(self) -> Any:
-        """A copy, as of the model that it belongs to, plans for itself."""
-        return RematerializedStep, (self.function, self._request, self._owner)
+        """As functions and methods do; else a copy, which plans for itself.
+
+        A function of a module is found by its name, and a method in its object.
+        """
+        if self._unbound is not None:
+            return getattr, (self._owner, self.__name__)
+        if _found_by_name(self) is self:
+            return self.__qualname__
+        return _copied, (self.function, self.request, self._owner)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step; plan it first where it has not been called like this before."""
+        if self.plan is NOT_PLANNED_YET:
+            self.plan = None
         if tf.config.functions_run_eagerly() or getattr(self._model, "run_eagerly", False):
-            self._say_once("functions run eagerly: the step runs as it is, without a plan")
+            self.say_once("functions run eagerly: the step runs as it is, without a plan")
             return self.function(*args, **kwargs)
-        arguments = self._tracer.bind(args, kwargs)
-        run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
-        return run(*arguments[0], **arguments[1])
+        try:
+            arguments = self._tracer.bind(args, kwargs)
+            run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
+            return run(*arguments[0], **arguments[1])
+        except Exception as error:
+            raise error.with_traceback(users_lines(error)) from error.__cause__
 
     def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What runs the step for arguments like these."""
-        self._batches.note(batch_of(arguments))
+        if self._runs_unplanned(arguments):
+            return cast(Callable[..., Any], self._tracer.traced().function)
+        self._batches.note(self._batched.batch_of(arguments, self._batches.planned))
         traced = self._tracer.traced()
-        batch_size = self._batches.planned
-        if batch_size is None or not self._takes_any_batch:
-            return self._run_of(traced, arguments, arguments)
-        relaxed = relaxed_batch(arguments, batch_size)
+        size = self._batches.planned
+        kinds, places = arguments, frozenset[int]()
+        if self._takes_any_batch and self._has_signature:
+            places = self._batched.places(arguments, size)
+        elif self._takes_any_batch and size is not None:
+            kinds = self._batched.relaxed(arguments, size)
         try:
-            return self._run_of(traced, relaxed, arguments)
+            return self._run_of(traced, kinds, arguments, places)
         except CheckmateError:
             raise
         except (TypeError, ValueError) as error:
-            # Or this raises the user's own error.
-            run = self._run_of(self._tracer.begin_anew(), arguments, arguments)
-            self._takes_any_batch = False
-            reason = str(error).strip().splitlines()[-1].strip()
-            self._say_once(
-                "the step can't be traced for batches of any size, so each size gets a trace and "
-                f"a plan of its own: {reason}"
-            )
-            return run
+            if kinds is arguments and not places:
+                raise
+            failed = error
+        # Or this raises the user's own error.
+        run = self._run_of(self._tracer.begin_anew(), arguments, arguments, frozenset())
+        self._takes_any_batch = False
+        reason = str(failed).strip().splitlines()[-1].strip()
+        self.say_once(
+            "the step can't be traced for batches of any size, so each size gets a trace and "
+            f"a plan of its own: {reason}"
+        )
+        return run
 
-    def _run_of(self, traced: Traced, kinds: Arguments, arguments: Arguments) -> Callable[..., Any]:
+    def _run_of(
+        self, traced: Traced, kinds: Arguments, arguments: Arguments, places: frozenset[int]
+    ) -> Callable[..., Any]:
         """What runs the step for arguments of these kinds, of which `arguments` are some."""
-        concrete = self._tracer.trace(traced, kinds)
+        concrete = self._tracer.trace(traced, kinds, places)
         batch_size = self._batches.planned
         if batch_size is None and has_unknown_sizes(concrete):
             batch_size = self._batches.largest
@@ -158,13 +193,27 @@ class RematerializedStep:
                     traced.runs[key] = self._planned_run(concrete, batch_size)
         return traced.runs[key]
 
+    def _runs_unplanned(self, arguments: Arguments) -> bool:
+        """Whether an argument's size depends on its values, which is said."""
+        for each in tf.nest.flatten(arguments):
+            if isinstance(each, tf.RaggedTensor | tf.SparseTensor):
+                self.say_once(
+                    f"an argument of the step is a {type(each).__name__}, whose size depends on "
+                    "its values, so that memory can't be planned: the step runs without a plan. "
+                    "To have one, make the argument dense before the step, with "
+                    "to_tensor(shape=…) or tf.sparse.to_dense"
+                )
+                return True
+        return False
+
     def _planned_run(self, concrete: Any, batch_size: int | None) -> Callable[..., Any]:
         planned = self._plan(concrete, batch_size)
         if planned is None:
             return cast(Callable[..., Any], concrete)
         step = _rewritten(planned)
         if not self._can_be_exchanged(planned):
-            return step
+            watch = self._watch_for(planned)
+            return step if watch is None else functools.partial(watch.run, step)
         budget = planned.plan.budget
 
         def leaner(margin: int) -> Callable[..., Any]:
@@ -174,11 +223,22 @@ class RematerializedStep:
 
         return MonitoredStep(step, budget, leaner)
 
+    def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
+        """What says that a step is over its budget, unless it is known or cannot be seen."""
+        if self.request.budget.least or planned.beyond_budget or held_bytes() is None:
+            return None
+        return BudgetWatch(planned.plan.budget)
+
+    def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
+        """Run a batch of `fit` by the model's train function, and say if it is over the budget."""
+        watch = self._watch
+        return function(iterator) if watch is None else watch.run(function, iterator)
+
     def _can_be_exchanged(self, planned: PlannedStep) -> bool:
         """Whether a leaner plan may take over in the middle of training."""
         return (
-            self._request.trial_run
-            and not self._request.budget.least
+            self.request.trial_run
+            and not self.request.budget.least
             and not planned.beyond_budget
             and held_bytes() is not None
             # Another step would draw the same random numbers again.
@@ -188,22 +248,49 @@ class RematerializedStep:
     def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What makes the step a part of the function that is being traced."""
         _refuse_compilation(self.function)
-        batch = batch_of(arguments)
+        if self._runs_unplanned(arguments):
+            return self.function
+        batch = self._batched.batch_of(arguments, self._batches.planned)
         self._batches.note(batch)
-        concrete = self._tracer.trace_anew(arguments)
+        concrete = self._tracer.trace_anew(
+            arguments, self._batched.places(arguments, self._batches.planned)
+        )
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest
-        planned = self._plan(concrete, size)
+        try:
+            planned = self._plan(concrete, size)
+        except CheckmateError:
+            raise
+        except (TypeError, ValueError) as error:
+            if not has_unknown_sizes(concrete):
+                raise
+            raise CheckmateError(
+                f"with {size} for every unknown first dimension the step can't be planned: "
+                f"{str(error).strip().splitlines()[-1].strip()}. Give what is no batch a known "
+                "shape where the step is traced, in the input_signature for one"
+            ) from None
         if planned is None:
             return cast(Callable[..., Any], concrete)
         if batch is not None and batch.shape[0] is None and size is not None:
             call_if_larger(batch, size, self._larger_batch_came)
+        if self._model is not None:
+            if self._watch is not None:
+                self._watch.end()  # over the batch under way, in which planning took memory
+            self._watch = self._watch_for(planned)
+            run_training_by(self._model, self._train_by)
         return _rewritten(planned)
 
     def _plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
-        planned = self._planner.plan(concrete, batch_size)
+        try:
+            planned = self._planner.plan(concrete, batch_size)
+        except BudgetError as error:
+            if self.request.on_infeasible != "plain":
+                raise
+            self.say_once(f"{error}; the step runs without a plan")
+            self.plan = None
+            return None
         if planned is None:
             name = getattr(self.function, "__name__", repr(self.function))
-            self._say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
+            self.say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
         else:
             self.plan = planned.plan
         return planned
@@ -216,7 +303,8 @@ class RematerializedStep:
         if self._batches.note_inside(size, again) and self._model is not None:
             forget_functions(self._model)
 
-    def _say_once(self, message: str) -> None:
+    def say_once(self, message: str) -> None:
+        """Warn the user, if this has not been said of this step before."""
         if message not in self._said:
             self._said.add(message)
             warn_user(message)
@@ -234,3 +322,17 @@ def _refuse_compilation(function: Callable[..., Any]) -> None:
 
 def _rewritten(planned: PlannedStep) -> Callable[..., Any]:
     return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
+
+
+def _found_by_name(step: RematerializedStep) -> Any:
+    """What the module of `step` has under its name."""
+    found: Any = sys.modules.get(step.__module__)
+    for name in step.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _copied(function: Any, request: Request, owner: Any) -> RematerializedStep:
+    if isinstance(function, RematerializedStep):  # a method that was found in a copied object
+        function = function.function
+    return RematerializedStep(function, request, owner)

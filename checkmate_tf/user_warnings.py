@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 
 _INSIDE = frozenset({"checkmate_tf", "profiles", "solvers", "tensorflow", "keras"})
 
@@ -12,10 +13,15 @@ def warn_user(message: str) -> None:
     """Warn about the innermost line that belongs neither to this package nor to TensorFlow."""
     level = 1
     frame = sys._getframe()
-    while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
+    while frame.f_back is not None and not is_users(frame):
         frame = frame.f_back
         level += 1
     warnings.warn(f"checkmate_tf: {message}", stacklevel=level)
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame belongs neither to this package nor to TensorFlow and Keras."""
+    return _package(frame.f_globals) not in _INSIDE
 
 
 def _package(names: dict[str, object]) -> str:

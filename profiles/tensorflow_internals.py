@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph_api
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import cancellation, context, record
 from tensorflow.python.eager.polymorphic_function import function_type_utils
@@ -145,6 +147,12 @@ def register_function(definition: Any) -> None:
 def tracing_options(function: Any) -> dict[str, Any]:
     """The arguments of `tf.function` that `function` was made with, to make another like it."""
     return {"autograph": function._autograph, "reduce_retracing": function._reduce_retracing}
+
+
+def converted_by_autograph(function: Any) -> Any:
+    """`function` as a tf.function converts it, callable from one that is not to be converted."""
+    enabled = ag_ctx.ControlStatusCtx(status=ag_ctx.Status.ENABLED)
+    return autograph_api.tf_convert(function, enabled)
 
 
 def is_compiled_by_xla(function: Any) -> bool:

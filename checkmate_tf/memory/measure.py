@@ -43,6 +43,14 @@ def free_bytes() -> int | None:
     return min(known, default=None)
 
 
+def peak_bytes(device: str | None = None) -> int | None:
+    """The most that it has held since its peak was last reset; None where it keeps no count."""
+    try:
+        return int(tf.config.experimental.get_memory_info(device or default_device())["peak"])
+    except ValueError:
+        return None
+
+
 def reserve(size: int) -> None:
     """Let the CPU's allocator take `size` bytes as one piece, before it takes many small ones.
 

@@ -1,4 +1,4 @@
-"""Monitor the first steps of training: a plan that takes more than its budget is made anew."""
+"""Monitor training: a plan that takes more than its budget is made anew at first, and said."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes, run_measured
+from checkmate_tf.memory.measure import held_bytes, peak_bytes, run_measured
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS, MONITORED_STEPS
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
@@ -18,10 +18,41 @@ from solvers import BudgetError, format_bytes
 Step = Callable[..., Any]
 
 
+class BudgetWatch:
+    """Says, once, that a step held more than its budget.
+
+    A look at the allocator before and after a step takes microseconds. Its peak is reset only if
+    what ran in between, an evaluation for instance, took more than the step may.
+    """
+
+    def __init__(self, budget: int) -> None:
+        """`budget` is in bytes."""
+        self._budget = budget
+        self._ended = False
+
+    def run(self, step: Step, *args: Any, **kwargs: Any) -> Any:
+        """Run the step, and look."""
+        if self._ended or not tf.executing_eagerly():
+            return step(*args, **kwargs)
+        if (peak_bytes() or 0) > self._budget:
+            tf.config.experimental.reset_memory_stats(default_device())
+        result = step(*args, **kwargs)
+        peak = peak_bytes() or 0
+        if peak > self._budget and not self._ended:
+            self.end()
+            warn_user(f"{_over(peak, self._budget)}; the plan is kept, and this is said once")
+        return result
+
+    def end(self) -> None:
+        """Look no more."""
+        self._ended = True
+
+
 class MonitoredStep:
     """Measures the first calls of a step; if one exceeds the budget, a leaner plan takes over.
 
-    A step that is called while a function is being traced, as `fit` does, is not monitored.
+    Later on a step over the budget is said. A step that is called while a function is being traced,
+    as `fit` does, is not monitored here.
     """
 
     def __init__(self, step: Step, budget: int, leaner: Callable[[int], Step]) -> None:
@@ -34,6 +65,7 @@ class MonitoredStep:
         self._margin = 0
         self._held = held_bytes() or 0
         self._monitoring = threading.Lock()
+        self._later = BudgetWatch(budget)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step."""
@@ -43,7 +75,7 @@ class MonitoredStep:
             or not tf.executing_eagerly()
             or not self._monitoring.acquire(blocking=False)
         ):
-            return self._step(*args, **kwargs)
+            return self._later.run(self._step, *args, **kwargs)
         try:
             self._left -= 1
             held = held_bytes() or 0
@@ -59,13 +91,11 @@ class MonitoredStep:
         # What is held beside the step is counted when a plan is made.
         self._margin += max(0, peak - self._budget - max(0, held - self._held))
         self._held = held
-        what = (
-            f"a step held {format_bytes(peak)}, more than the budget of "
-            f"{format_bytes(self._budget)}"
-        )
+        what = _over(peak, self._budget)
         if not self._attempts:
             warn_user(f"{what}, also by this plan; it is kept")
             self._left = 0
+            self._later.end()
             return
         self._attempts -= 1
         self._left = MONITORED_STEPS
@@ -74,5 +104,10 @@ class MonitoredStep:
         except BudgetError as error:
             warn_user(f"{what}, and there is no leaner plan: {error}")
             self._left = 0
+            self._later.end()
         else:
             warn_user(f"{what}; planned again")
+
+
+def _over(peak: int, budget: int) -> str:
+    return f"a step held {format_bytes(peak)}, more than the budget of {format_bytes(budget)}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from textwrap import fill
+from typing import Any
 
-from solvers import ComputationGraph, Schedule, Solution, format_bytes
+from solvers import CheckmateError, ComputationGraph, Schedule, Solution, format_bytes
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Plan:
         solution: the solver's answer, with its bound.
         measured_peak: the most bytes that the trial run saw; None where there was none.
         notes: what else the user should know.
+        measured_baseline_peak: the most bytes that the unchanged step held when it ran for trial,
+            from which a share counts; None where it has not run.
     """
 
     graph: ComputationGraph
@@ -35,6 +38,7 @@ class Plan:
     solution: Solution
     measured_peak: int | None = None
     notes: tuple[str, ...] = ()
+    measured_baseline_peak: int | None = None
 
     def _cost(self) -> str:
         """What the cost model counts; only seconds are time."""
@@ -55,9 +59,11 @@ class Plan:
 
     def __str__(self) -> str:
         recomputations = len(self.schedule) - len(self.graph)
+        unchanged = self.measured_baseline_peak
         rows = [
             ("budget", format_bytes(self.budget)),
             ("peak, unchanged step", f"{format_bytes(self.baseline_peak)} (predicted)"),
+            ("", f"{format_bytes(unchanged)} (measured)" if unchanged else ""),
             ("peak, this plan", f"{format_bytes(self.predicted_peak)} (predicted)"),
             ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
@@ -68,3 +74,23 @@ class Plan:
         ]
         lines = [f"{name:<22}{value}" for name, value in rows if value]
         return "\n".join([*lines, *(fill(f"note: {note}", 79) for note in self.notes)])
+
+
+class _NotPlannedYet:
+    """Stands where a plan will be, and says when; it is false, as None is."""
+
+    _WHEN = "no plan yet: it is made when the step is called for the first time"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return self._WHEN
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # as `copy` and others ask for
+            raise AttributeError(name)
+        raise CheckmateError(f"there is {self._WHEN}, and {name!r} with it")
+
+
+NOT_PLANNED_YET: Any = _NotPlannedYet()

@@ -50,6 +50,7 @@ class Situation:
         margin: bytes of them that plans have to leave alone.
         baseline_peak: bytes that the unchanged step is expected to need.
         notes: what the user should know about costs and sizes.
+        measured_baseline_peak: bytes that it needed when it ran; None where it has not.
     """
 
     extracted: Extraction
@@ -58,6 +59,7 @@ class Situation:
     margin: int
     baseline_peak: int
     notes: tuple[str, ...]
+    measured_baseline_peak: int | None = None
 
     @property
     def limit(self) -> int:
@@ -308,6 +310,7 @@ class PlanSearch:
             overhead=solution.cost / graph.one_pass_cost - 1,
             solution=solution,
             notes=situation.notes,
+            measured_baseline_peak=situation.measured_baseline_peak,
         )
         return _Candidate(plan, expected)
 

@@ -14,9 +14,9 @@ import tensorflow as tf
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
-from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.memory.measure import held_bytes, reserve
 from checkmate_tf.planning.apart import apart
+from checkmate_tf.planning.baseline import Baseline, Baselines
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.request import Request
@@ -28,7 +28,7 @@ from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
-from solvers import Budget, BudgetError, CheckmateError, ComputationGraph, Schedule
+from solvers import Budget, BudgetError, CheckmateError, ComputationGraph
 
 _MEASURED: dict[str, MeasuredWorkspaces] = {}
 """By device: workspaces that this process has measured."""
@@ -70,14 +70,13 @@ class Planner:
     """Makes the plans of one decorated step, for every signature that it is called with.
 
     A plan belongs to a graph: a step that is traced again and differs in its constants alone
-    keeps the plan. A share of memory counts from the largest signature so far, so that a smaller
-    batch is not planned as if the memory of the larger one were not there.
+    keeps the plan.
     """
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._known: dict[ComputationGraph, _Known] = {}
-        self._largest_addition = 0
+        self._baselines = Baselines()
         self._lock = threading.RLock()
 
     def plan(self, concrete: Any, batch_size: int | None, arriving: int = 0) -> PlannedStep | None:
@@ -90,7 +89,8 @@ class Planner:
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a larger signature
-                has been planned, so that training is under way, this is a warning.
+                has been planned, so that training is under way, and where the request says
+                "min", this is a warning.
             CheckmateError: sizes are unknown, or the step runs on several devices.
         """
         request = self._request
@@ -98,21 +98,19 @@ class Planner:
             extracted, notes = _extracted(concrete, request, batch_size)
             if not _anything_to_gain(extracted.graph):
                 return None
-            situation = _situation(
-                extracted,
-                request,
-                notes,
-                self._largest_addition,
-                (held_bytes() or 0) + arriving,
-            )
-            known = self._known.get(_structure(extracted.graph))
+            structure = _structure(extracted.graph)
+            run = request.trial_run and request.budget.share is not None
+            resident = _resident(extracted.graph, arriving)
+            baseline = self._baselines.of(extracted, structure, resident, run)
+            counted_from = self._baselines.counted_from(baseline)
+            situation = _situation(extracted, request, notes, baseline, counted_from)
+            known = self._known.get(structure)
             if known is not None and known.fits(situation):
                 plan = replace(known.plan, graph=extracted.graph, budget=situation.budget)
                 return PlannedStep(plan, extracted, None)
-            addition = situation.baseline_peak - situation.resident
-            is_smaller = addition <= self._largest_addition
+            is_smaller = self._baselines.is_smaller(baseline)
             planned = _planned(situation, request, interrupts, is_smaller)
-            self._largest_addition = max(addition, self._largest_addition)
+            self._baselines.note(baseline)
             interrupts.pass_on()
             self._remember(planned, situation)
             return planned
@@ -121,10 +119,13 @@ class Planner:
         self, concrete: Any, batch_size: int | None, budget: int, margin: int
     ) -> PlannedStep:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
-        request = replace(self._request, budget=Budget(bytes=budget))
+        request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
         with self._lock, apart(), noted_interrupts() as interrupts:
             extracted, notes = _extracted(concrete, request, batch_size)
-            situation = _situation(extracted, request, notes, 0, held_bytes() or 0)
+            structure = _structure(extracted.graph)
+            resident = _resident(extracted.graph)
+            baseline = self._baselines.of(extracted, structure, resident, run=False)
+            situation = _situation(extracted, request, notes, baseline, baseline.peak)
             situation = replace(situation, margin=margin)
             planned = _planned(situation, request, interrupts, is_smaller=False)
             interrupts.pass_on()
@@ -143,7 +144,9 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
         BudgetError: no schedule was found within the budget.
     """
     with noted_interrupts() as interrupts:
-        situation = _situation(extracted, request, notes, 0, held=0)
+        graph = extracted.graph
+        baseline = Baselines().of(extracted, _structure(graph), graph.fixed_bytes, run=False)
+        situation = _situation(extracted, request, notes, baseline, baseline.peak)
         here = replace(request, trial_run=False)
         planned = _planned(situation, here, interrupts, is_smaller=False)
         interrupts.pass_on()
@@ -194,9 +197,10 @@ def _planned(
     try:
         found = search.leanest() if request.budget.least else search.run()
     except BudgetError as error:
-        if not is_smaller:
+        if request.on_infeasible != "min" and not is_smaller:
             raise
-        note = f"{error}; a larger signature was planned before, so the leanest plan found runs"
+        why = "a larger signature was planned before, so " if is_smaller else ""
+        note = f"{error}; {why}the leanest plan found runs"
         warn_user(note)
         found = search.leanest(solver="auto")
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
@@ -210,25 +214,27 @@ def _structure(graph: ComputationGraph) -> ComputationGraph:
     return replace(graph, nodes=nodes, name="")
 
 
+def _resident(graph: ComputationGraph, arriving: int = 0) -> int:
+    """Bytes that the device holds before the step."""
+    return max(graph.fixed_bytes, (held_bytes() or 0) + arriving)
+
+
 def _situation(
     extracted: Extraction,
     request: Request,
     notes: tuple[str, ...],
-    largest_addition: int,
-    held: int,
+    baseline: Baseline,
+    counted_from: int,
 ) -> Situation:
-    graph = extracted.graph
-    resident = max(graph.fixed_bytes, held)
-    baseline = forecast(extracted, Schedule(range(len(graph))), resident).highest_of_ten
-    counted_from = max(baseline, resident + largest_addition)
-    least = request.budget.least
+    resident, budget = baseline.resident, request.budget
     return Situation(
         extracted=extracted,
         resident=resident,
-        budget=resident if least else request.budget.in_bytes(resident, counted_from),
+        budget=resident if budget.least else budget.in_bytes(resident, counted_from),
         margin=0,
-        baseline_peak=baseline,
-        notes=notes,
+        baseline_peak=baseline.forecast,
+        notes=(*notes, baseline.note) if baseline.note else notes,
+        measured_baseline_peak=baseline.measured,
     )
 
 

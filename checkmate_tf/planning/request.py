@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from checkmate_tf.graph.cost_models import check_cost_model
 from profiles.profile import Profile
 from solvers import Budget, BudgetError, CheckmateError, find_solver, parse_budget
 from solvers.problem import Order
+
+OnInfeasible = Literal["error", "min", "plain"]
+"""What happens where no plan is found within the budget."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Request:
     time_limit: float
     order: Order
     trial_run: bool
+    on_infeasible: OnInfeasible = "error"
 
 
 def parse_request(
@@ -34,6 +38,7 @@ def parse_request(
     time_limit: Any,
     order: Any,
     trial_run: Any,
+    on_infeasible: Any = "error",
 ) -> Request:
     """Understand the arguments of `rematerialize`.
 
@@ -62,6 +67,8 @@ def parse_request(
         raise CheckmateError(f"order is {order!r}; give 'free' or 'fixed'")
     if not isinstance(trial_run, bool):
         raise CheckmateError(f"trial_run is {trial_run!r}; give True or False")
+    if on_infeasible not in get_args(OnInfeasible):
+        raise CheckmateError(f"on_infeasible is {on_infeasible!r}; give 'error', 'min' or 'plain'")
     check_cost_model(costs)
     return Request(
         budget=parsed,
@@ -71,4 +78,5 @@ def parse_request(
         time_limit=float(time_limit),
         order=order,
         trial_run=trial_run,
+        on_infeasible=on_infeasible,
     )

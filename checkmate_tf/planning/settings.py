@@ -66,6 +66,13 @@ COPIES_MATTER = 0.01
 """Share of what the device held when memory ran out. If the copies of the variables took less, the
 plan itself was too large: steps differ from each other by more."""
 
+UNCHANGED_STEPS = 3
+"""Steps of the unchanged step that are measured, of which the highest counts for a share."""
+
+ROOM_FOR_UNCHANGED = 2.0
+"""Multiple of what the unchanged step is expected to add to what is held: it runs only where so
+much memory is left, for it may need more than is expected of it."""
+
 # The first steps of training (`monitor`).
 
 MONITORED_STEPS = 10

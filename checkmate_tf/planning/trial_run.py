@@ -19,7 +19,12 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning.settings import COPIES_MATTER, TRIAL_SECONDS, TRIAL_STEPS
+from checkmate_tf.planning.settings import (
+    COPIES_MATTER,
+    TRIAL_SECONDS,
+    TRIAL_STEPS,
+    UNCHANGED_STEPS,
+)
 from checkmate_tf.planning.variable_copies import (
     can_copy,
     copied_bytes,
@@ -29,6 +34,7 @@ from checkmate_tf.planning.variable_copies import (
 from checkmate_tf.rewriting.rewrite import as_function
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
+from checkmate_tf.trace.sizes import tensor_bytes
 from profiles.devices import default_device
 from profiles.tensorflow_internals import cancellable
 from solvers import Schedule
@@ -61,7 +67,8 @@ class TrialRun:
     """What a trial run of a plan showed.
 
     Attributes:
-        peaks: bytes that the device held at most in each step, the copies not counted.
+        peaks: bytes that the device held at most in each step, the copies not counted, but all of
+            the step's variables, for which some optimizers take memory only when they are written.
         function: what ran, on flat arguments. None where its kernels have drawn random numbers,
             which training would miss.
     """
@@ -78,6 +85,40 @@ def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
             device has no room for the copies beside the step.
     """
     function = as_function(extracted, schedule)
+    added = _added(extracted, function, TRIAL_STEPS)
+    if added is None:
+        return None
+    before = max(added.before, extracted.program.fixed_bytes)
+    peaks = tuple(before + each for each in added.peaks)
+    return TrialRun(peaks, None if has_generators(extracted) else function)
+
+
+def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
+    """Bytes that each of a few steps adds to variables and inputs, in TensorFlow's own order.
+
+    Raises:
+        TrialRunError: as above; or they were too large for the device, or their kernels would
+            have drawn random numbers, which training would miss.
+    """
+    if has_generators(extracted):
+        raise TrialRunError("its operations draw random numbers, which training would miss")
+    added = _added(extracted, extracted.program.concrete, UNCHANGED_STEPS)
+    if added is None:
+        raise TrialRunError("it exhausted the device's memory")
+    return added.peaks
+
+
+@dataclass(frozen=True)
+class _Added:
+    """Bytes that are held with the made-up inputs before a step, and those that steps add."""
+
+    before: int
+    peaks: tuple[int, ...]
+
+
+def _added(extracted: Extraction, function: Any, steps: int) -> _Added | None:
+    """What some steps on copies add to what is held; None if they were too large for the device."""
+    before = held_bytes() or 0
     try:
         copies = copy_written(extracted.program.concrete)
     except tf.errors.ResourceExhaustedError as error:
@@ -85,11 +126,12 @@ def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
     copied = copied_bytes(copies)
     try:
         arguments = _made_up_arguments(extracted)
+        before += sum(tensor_bytes(each.dtype, each.shape) or 0 for each in arguments)
         run = partial(run_on_copies, function, arguments, copies)
         peaks = []
-        for _ in range(TRIAL_STEPS):
+        for _ in range(steps):
             with _at_most(TRIAL_SECONDS):
-                peaks.append(measure_peak(run, device=default_device()) - copied)
+                peaks.append(measure_peak(run, device=default_device()))
     except tf.errors.ResourceExhaustedError as error:
         if copied < COPIES_MATTER * (held_bytes() or 0):
             return None
@@ -99,7 +141,7 @@ def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
     except tf.errors.OpError as error:
         reason = error.message.splitlines()[0]
         raise TrialRunError(f"the step refuses made-up inputs: {reason}") from error
-    return TrialRun(tuple(peaks), None if has_generators(extracted) else function)
+    return _Added(before, tuple(peak - copied - before for peak in peaks))
 
 
 @contextmanager

@@ -170,7 +170,8 @@ class _Sizing:
             function: Any = self.target.function
             trace = getattr(function, "get_concrete_function", lambda: function)
             return trace()
-        return tracer.trace(tracer.traced(), tracer.bind(arguments, {}))
+        # No places: types of tensors say by themselves what any batch leaves open.
+        return tracer.trace(tracer.traced(), tracer.bind(arguments, {}), frozenset())
 
     def _impossible(self, answer: Answer) -> int | None:
         """The least batch that no schedule fits, seen at its real sizes; None if that fails.

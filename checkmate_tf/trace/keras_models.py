@@ -69,12 +69,29 @@ def _made_when_called(model: Any, kind: str) -> Callable[[Any], Any]:
     return function
 
 
+def run_training_by(model: Any, around: Callable[..., Any]) -> None:
+    """Let `around(function, iterator)` call the train function that Keras has made of the model.
+
+    It begins with the next batch, for Keras looks the function up at every one; a function that is
+    made later is called as it is.
+    """
+    function = getattr(model, "train_function", None)
+    if function is not None and getattr(function, "func", None) is not around:
+        model.train_function = functools.partial(around, function)
+
+
 def switch_off_xla(model: Any) -> bool:
     """Let Keras make functions of the model's steps without XLA; whether it was on."""
     if not getattr(model, "compiled", False) or not getattr(model, "jit_compile", False):
         return False
     model.jit_compile = False
     return True
+
+
+def switch_on_xla(model: Any, mark: Any) -> None:
+    """Undo `switch_off_xla`, unless the model has been compiled since `compile_mark` was `mark`."""
+    if mark is not None and mark is compile_mark(model):
+        model.jit_compile = True
 
 
 def prepare_before_training(model: Any, kind: type[Any]) -> None:

@@ -15,18 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
+from checkmate_tf.trace.batched_arguments import Arguments, narrowed, shape_of
 from checkmate_tf.trace.keras_models import same_state, training_state
 from checkmate_tf.user_warnings import warn_user
-from profiles.tensorflow_internals import tracing_options
+from profiles.tensorflow_internals import converted_by_autograph, tracing_options
 from solvers import CheckmateError
 
 _CHANGES = 3
 """Traces for new values of one argument until a warning names it."""
-
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,12 @@ class Traced:
 
     Attributes:
         function: a tf.function, which keeps the traces.
+        narrowed: for an input signature with sizes that the step's own one leaves open, its like.
         runs: for a ConcreteFunction and a batch size, what runs.
     """
 
     function: Any
+    narrowed: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     runs: dict[tuple[Any, int | None], Callable[..., Any]] = field(default_factory=dict)
 
 
@@ -50,6 +50,7 @@ class Tracer:
         self._function = function
         self._owner = owner
         self._keeps_types = hasattr(function, "python_function") or _is_concrete(function)
+        self._input_signature = getattr(function, "input_signature", None)
         self._signature = None if _is_concrete(function) else _signature(function)
         self._state: tuple[Any, Any] | None = None
         self._traced = Traced(self._tf_function())
@@ -66,7 +67,7 @@ class Tracer:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if self._keeps_types:
-            return bound.args, bound.kwargs
+            return self._with_arrays(bound.args), bound.kwargs
         held: Arguments = tf.nest.map_structure(_held, (bound.args, bound.kwargs))
         return held
 
@@ -84,20 +85,36 @@ class Tracer:
         self._traced = Traced(self._tf_function())
         return self._traced
 
-    def trace(self, traced: Traced, arguments: Arguments) -> Any:
-        """The ConcreteFunction for `arguments`."""
-        return _concrete(traced.function, *arguments)
+    def trace(self, traced: Traced, arguments: Arguments, places: frozenset[int]) -> Any:
+        """The ConcreteFunction for `arguments`; those at `places` carry the batch."""
+        specs = narrowed(self._input_signature, arguments, places)
+        if specs is None:
+            return _concrete(traced.function, *arguments)
+        key = tuple(tf.nest.flatten(specs))
+        if key not in traced.narrowed:
+            traced.narrowed[key] = self._tf_function(specs)
+        return _concrete(traced.narrowed[key], *arguments)
 
-    def trace_anew(self, arguments: Arguments) -> Any:
-        """A ConcreteFunction for `arguments`, of what the step's code does now."""
-        return _concrete(self._tf_function(), *arguments)
+    def trace_anew(self, arguments: Arguments, places: frozenset[int]) -> Any:
+        """As `trace`, of what the step's code does now."""
+        specs = narrowed(self._input_signature, arguments, places)
+        return _concrete(self._tf_function(specs), *arguments)
 
     def note_new_trace(self, arguments: Arguments) -> None:
         """Warn, once, of an argument whose changes cost a new trace again and again."""
         self._changing.note(arguments)
 
-    def _tf_function(self) -> Any:
-        """A tf.function of the step that has not been traced; of a tf.function, its like."""
+    def _with_arrays(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments for an input signature, lists and numbers made tensors."""
+        specs = tuple(self._input_signature or ())[: len(values)]
+        made = [_tensor_for(spec, value) for spec, value in zip(specs, values, strict=False)]
+        return (*made, *values[len(made) :])
+
+    def _tf_function(self, signature: Any = None) -> Any:
+        """A tf.function of the step that has not been traced; of a tf.function, its like.
+
+        `signature` may stand for that of a tf.function.
+        """
         function: Any = self._function
         if _is_concrete(function):
             return function
@@ -105,51 +122,21 @@ class Tracer:
             return tf.function(_with_variables(function))
         return tf.function(
             function.python_function,
-            input_signature=function.input_signature,
+            input_signature=signature or function.input_signature,
             **tracing_options(function),
         )
 
 
-def batch_of(arguments: Arguments) -> Any:
-    """The first tensor that has dimensions, whose first one is the batch; None if there is none."""
-    return next((each for each in tf.nest.flatten(arguments) if _shape(each)), None)
-
-
-def relaxed_batch(arguments: Arguments, batch_size: int) -> Arguments:
-    """`arguments` as types for any batch up to `batch_size`, which share a trace.
-
-    What is as long as the batch is taken to be one value for each of its examples.
-    """
-    batch = batch_of(arguments)
-    length = None if batch is None else batch.shape[0]
-    if length is None or length > batch_size:
-        return arguments
-
-    def relaxed(value: Any) -> Any:
-        if _shape(value)[:1] != (length,):
-            return value
-        return tf.TensorSpec([None, *value.shape[1:]], value.dtype)
-
-    types: Arguments = tf.nest.map_structure(relaxed, arguments)
-    return types
-
-
-def _shape(value: Any) -> tuple[int | None, ...]:
-    """Of an array; () of what is none, or has no dimensions or an unknown number of them."""
-    if not isinstance(value, tf.Tensor | np.ndarray) or value.shape == tf.TensorShape(None):
-        return ()
-    return tuple(value.shape)
-
-
 class _OneObject(tf.types.experimental.TraceType):  # type: ignore[misc]
-    """The type of one variable alone: a call with another one is another call.
+    """The type of one object alone: a call with another one is another call.
 
     A tf.function takes other variables of the same shape into a trace that it has. A plan belongs
-    to the variables that it was made with.
+    to the variables that it was made with. And it takes no objects that can't be hashed, or that
+    nothing can refer to weakly.
     """
 
     def __init__(self, value: Any) -> None:
-        self._value = weakref.ref(value)
+        self._value = _reference(value)
         self._number = id(value)
 
     def is_subtype_of(self, other: Any) -> bool:
@@ -175,31 +162,63 @@ class _OneObject(tf.types.experimental.TraceType):  # type: ignore[misc]
 
 
 class _Held:
-    """A variable among the arguments."""
+    """A variable among the arguments, or an object that TensorFlow takes for no argument."""
 
-    def __init__(self, variable: Any) -> None:
-        self.variable = variable
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
     def __tf_tracing_type__(self, context: Any) -> Any:
-        return _OneObject(self.variable)
+        return _OneObject(self.value)
+
+
+def _reference(value: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(value)
+    except TypeError:  # an object with slots; it lives as long as the trace
+        return lambda: value
 
 
 def _held(value: Any) -> Any:
-    return _Held(value) if isinstance(value, tf.Variable) else value
+    return _Held(value) if isinstance(value, tf.Variable) or _is_no_argument(value) else value
+
+
+def _is_no_argument(value: Any) -> bool:
+    """Whether TensorFlow would refuse `value`, an object of a class of the user's."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] in {"builtins", "numpy", "tensorflow", "keras"}:
+        return False
+    if hasattr(kind, "__tf_tracing_type__"):
+        return False
+    return kind.__hash__ is None or not hasattr(kind, "__weakref__")
 
 
 def _with_variables(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is given `_Held` variables, and gives them to `function` as they are."""
+    """A function that is given `_Held` objects, and gives them to `function` as they are."""
 
     def release(value: Any) -> Any:
-        return value.variable if isinstance(value, _Held) else value
+        return value.value if isinstance(value, _Held) else value
 
+    # Not to be converted: else its line would be among the user's in the text of an error.
+    converted: Any = converted_by_autograph(function)
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     @functools.wraps(function, updated=())
     def with_variables(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = tf.nest.map_structure(release, (args, kwargs))
-        return function(*args, **kwargs)
+        return converted(*args, **kwargs)
 
-    return with_variables
+    made: Callable[..., Any] = with_variables
+    return made
+
+
+def _tensor_for(spec: Any, value: Any) -> Any:
+    """A list or a number as the tensor that a tf.function makes of it; else `value`."""
+    if not isinstance(spec, tf.TensorSpec) or not isinstance(value, list | tuple | int | float):
+        return value
+    try:
+        return tf.convert_to_tensor(value, spec.dtype)
+    except (TypeError, ValueError):  # TensorFlow will say what is wrong with it
+        return value
 
 
 def _is_concrete(function: Any) -> bool:
@@ -216,13 +235,6 @@ def _signature(function: Any) -> inspect.Signature | None:
 def _concrete(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if _is_concrete(function):
         return function
-    for each in tf.nest.flatten((args, kwargs)):
-        if isinstance(each, tf.RaggedTensor | tf.SparseTensor):
-            raise CheckmateError(
-                f"an argument of the step is a {type(each).__name__}, whose size depends on its "
-                "values, so that memory can't be planned: make it dense before the step, "
-                "with to_tensor(shape=…) or tf.sparse.to_dense"
-            )
     try:
         return function.get_concrete_function(*args, **kwargs)
     except RuntimeError as error:
@@ -272,4 +284,4 @@ class _ChangingArguments:
 def _plain_and_shapes(value: Any) -> tuple[list[Any], list[Any]]:
     leaves = tf.nest.flatten(value)
     plain = [each for each in leaves if isinstance(each, bool | int | float | complex | str)]
-    return plain, [_shape(each) for each in leaves]
+    return plain, [shape_of(each) for each in leaves]

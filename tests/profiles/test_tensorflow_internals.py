@@ -317,3 +317,14 @@ def test_nobody_else_uses_what_is_private() -> None:
         if (uses := private_uses(ast.parse(path.read_text(encoding="utf-8"))))
     }
     assert not found
+
+
+def test_a_function_that_autograph_converts_inside_one_that_it_does_not() -> None:
+    def branches(x):  # type: ignore[no-untyped-def]
+        if tf.reduce_sum(x) > 0:
+            return x + 1
+        return x - 1
+
+    converted = internals.converted_by_autograph(branches)
+    outer = tf.function(tf.autograph.experimental.do_not_convert(lambda x: converted(x)))
+    assert [float(outer(tf.constant(value))) for value in (2.0, -2.0)] == [3.0, -3.0]

@@ -160,6 +160,39 @@ def test_what_is_not_a_batch_may_come_first():
     assert ours.plan is not None
 
 
+def class_weighted(kernel):
+    last = tf.Variable(tf.random.stateless_normal((SIZE, 10), (3, 4)) / 8)
+
+    def step(class_weights, x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((network(x, kernel) @ last * class_weights) ** 2)
+        return loss, tape.gradient(loss, [kernel, last])
+
+    return step
+
+
+SIGNATURE = [tf.TensorSpec((None,)), tf.TensorSpec((None, SIZE))]
+
+
+@pytest.mark.parametrize("signature", [None, SIGNATURE])
+def test_what_carries_no_batch_keeps_its_size(signature, recwarn):
+    """Though it comes first, and once is as long as the batch."""
+    plain = tf.function(class_weighted(weights()), input_signature=signature)
+    ours = planned(plain, batch_size=BATCH)
+    class_weights = [0.5] * 10 if signature else tf.fill([10], 0.5)
+    for batch in (BATCH, 100, 10):
+        same(ours(class_weights, numbers(batch)), plain(class_weights, numbers(batch)))
+    assert ours.plan is not None
+    assert not [each for each in recwarn if "batches of any size" in str(each.message)]
+
+
+def test_what_carries_no_batch_needs_a_known_size_in_a_larger_function():
+    step = planned(class_weighted(weights()), batch_size=BATCH)
+    outer = tf.function(step, input_signature=SIGNATURE, autograph=False)
+    with pytest.raises(CheckmateError, match=r"256 for every unknown first dimension.*known"):
+        outer(tf.ones(10), numbers())
+
+
 def test_code_that_asks_for_the_batch_size():
     """In Python, where a trace for batches of any size has none."""
     kernel = weights()

@@ -38,8 +38,9 @@ def test_every_step_stays_within_the_budget(tmp_path, model, share, one_dnn):
     assert any(step["recomputations"] for step in steps), "a plan must recompute something"
     for step in steps:
         assert step["resident"] < step["budget"]
-        # On one core the plain steps of the two small networks may hold less than is forecast.
-        assert model == "adversarial" or step["budget"] < max(step["plain_peaks"])
+        # Threads run the plain step's operations in any order, and its peak varies with it.
+        asked = (step["budget"] - step["resident"]) / (max(step["plain_peaks"]) - step["resident"])
+        assert model == "adversarial" or asked == pytest.approx(share, abs=0.12)
         told = [*step["notes"], *step["warnings"]]
         assert not [each for each in told if "more than the budget" in each]
         assert max(step["peaks"]) <= step["budget"]

@@ -13,9 +13,9 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from solvers import CheckmateError
 from tests.dense_steps import (
     BATCH,
+    OVER,
     QUICK,
     SIZE,
     both,
@@ -196,6 +196,7 @@ def test_a_changing_number_keeps_the_plan_and_is_named(weights):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=OVER)
         for rate in (0.1, 0.2, 0.3):
             train(rate)
     with pytest.warns(UserWarning, match=r"'rate'.*tensor") as caught:
@@ -203,6 +204,7 @@ def test_a_changing_number_keeps_the_plan_and_is_named(weights):
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=OVER)
         train(0.5)
     assert all(each is solutions[0] for each in solutions)
 
@@ -255,7 +257,10 @@ def test_an_input_signature_is_kept(weights):
 
 
 @pytest.mark.parametrize("value", [tf.ragged.constant([[1.0], [2.0, 3.0]]), tf.sparse.eye(3)])
-def test_arguments_whose_size_depends_on_values_are_refused(value):
-    step = checkmate_tf.rematerialize(lambda x: x, **QUICK)
-    with pytest.raises(CheckmateError, match=f"{type(value).__name__}.*make it dense"):
-        step(value)
+@pytest.mark.parametrize("outer", [lambda step: step, tf.function], ids=["eager", "outer"])
+def test_arguments_whose_size_depends_on_values_run_without_a_plan(value, outer):
+    step = checkmate_tf.rematerialize(lambda x: x * 2.0, **QUICK)
+    with pytest.warns(UserWarning, match=f"{type(value).__name__}.*without a plan.*dense"):
+        doubled = outer(step)(value)
+    assert np.array_equal(doubled.values, 2 * value.values)
+    assert step.plan is None

@@ -1,0 +1,122 @@
+"""What unchanged steps need, from which a share of memory counts: measured where they can run."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+
+from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.memory.forecast import forecast
+from checkmate_tf.memory.measure import free_bytes, held_bytes
+from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
+from checkmate_tf.planning.trial_run import TrialRunError, can_run_for_trial, run_unchanged
+from profiles.devices import default_device
+from solvers import ComputationGraph, Schedule, format_bytes
+
+_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
+"""The environment variable that limits the CPU's allocator."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Peak of one unchanged step.
+
+    Attributes:
+        resident: bytes that the device held before it.
+        forecast: bytes that it was expected to hold at most, all in all.
+        measured: bytes that it held at most; None where it has not run.
+        note: why not, for the user; empty where that need not be said.
+    """
+
+    resident: int
+    forecast: int
+    measured: int | None = None
+    note: str = ""
+
+    @property
+    def peak(self) -> int:
+        """What a share counts from, in bytes."""
+        return self.forecast if self.measured is None else self.measured
+
+    @property
+    def expected_addition(self) -> int:
+        """Bytes that the step was expected to add to what is held; they tell sizes apart."""
+        return self.forecast - self.resident
+
+
+class Baselines:
+    """Those of all signatures of one decorated step.
+
+    A share counts from the largest signature so far, which runs once for trial. A smaller batch
+    is not planned as if the memory of the larger one were not there.
+    """
+
+    def __init__(self) -> None:
+        """Of no signature yet."""
+        self._measured: dict[ComputationGraph, tuple[int | None, str]] = {}
+        self._largest: Baseline | None = None
+
+    def of(
+        self, extracted: Extraction, structure: ComputationGraph, resident: int, run: bool
+    ) -> Baseline:
+        """The unchanged step's.
+
+        Args:
+            extracted: the step.
+            structure: equal for steps that need the same memory.
+            resident: bytes that the device holds before it.
+            run: it may run for trial.
+        """
+        schedule = Schedule(range(len(extracted.graph)))
+        expected = forecast(extracted, schedule, resident).highest_of_ten
+        baseline = Baseline(resident, expected)
+        if structure not in self._measured:
+            if not run or self.is_smaller(baseline):
+                return baseline
+            self._measured[structure] = _measured_addition(extracted, baseline)
+        addition, note = self._measured[structure]
+        measured = None if addition is None else resident + addition
+        return Baseline(resident, expected, measured, note)
+
+    def is_smaller(self, baseline: Baseline) -> bool:
+        """Whether a signature that needs as much has been planned before."""
+        largest = self._largest
+        return largest is not None and baseline.expected_addition <= largest.expected_addition
+
+    def counted_from(self, baseline: Baseline) -> int:
+        """Bytes from which a share counts for this step."""
+        largest = self._largest or baseline
+        return max(baseline.peak, baseline.resident + largest.peak - largest.resident)
+
+    def note(self, baseline: Baseline) -> None:
+        """A plan has been made for this step."""
+        if not self.is_smaller(baseline):
+            self._largest = baseline
+
+
+def _measured_addition(extracted: Extraction, expected: Baseline) -> tuple[int | None, str]:
+    """Bytes that the step added to what is held when it ran; or None, and why it has not."""
+    try:
+        if not can_run_for_trial(extracted):
+            raise TrialRunError("it can't run without a trace, or its peak can't be seen")
+        _refuse_beyond(ROOM_FOR_UNCHANGED * expected.expected_addition)
+        return max(run_unchanged(extracted)), ""
+    except TrialRunError as error:
+        return None, f"the unchanged step's peak is a forecast, for {error}"
+
+
+def _refuse_beyond(size: float) -> None:
+    """On a CPU, where a system kills what takes too much; a GPU's allocator just says so."""
+    room = _room() if default_device().startswith("CPU") else None
+    if room is not None and size > room:
+        raise TrialRunError(f"it might need {format_bytes(int(size))} of {format_bytes(room)} left")
+
+
+def _room() -> int | None:
+    """Bytes that the system, and the limit of the CPU's allocator, leave; None if not known."""
+    free = free_bytes()
+    left = [] if free is None else [free]
+    with suppress(KeyError, ValueError):
+        left.append((int(os.environ[_LIMIT]) << 20) - (held_bytes() or 0))
+    return min(left, default=None)

@@ -1,0 +1,57 @@
+"""A share counts from what the unchanged step holds when it runs, by the allocator's own count."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+import checkmate_tf
+from checkmate_tf.memory.measure import held_bytes
+from tests.dense_steps import SIZE, loss_and_gradient, some_weights
+
+if held_bytes() is None:
+    pytest.skip("the allocator keeps no count", allow_module_level=True)
+
+SHARE = {"budget": 0.5, "time_limit": 2}
+
+
+@pytest.fixture
+def step():
+    return loss_and_gradient(some_weights(), depth=16)
+
+
+def test_a_share_counts_from_the_measured_peak(step):
+    """The step is a chain, so that threads can't change the order of its operations."""
+    x = tf.ones((8192, SIZE))
+    plain = tf.function(step)
+    plain(x)
+    held = held_bytes()
+    peak = checkmate_tf.measure_peak(plain, x)
+    kept = checkmate_tf.rematerialize(step, **SHARE)
+    kept(x)
+    plan = kept.plan
+    assert plan.measured_baseline_peak - held == pytest.approx(peak - held, rel=0.1)
+    assert plan.budget - held == pytest.approx(0.5 * (peak - held), rel=0.1)
+    assert "(measured)" in str(plan).splitlines()[2]
+    kept(x[:4000])
+    assert kept.plan.measured_baseline_peak is None  # a smaller one does not count
+    assert kept.plan.budget >= plan.budget  # though its own peak is half of that
+
+
+def test_where_it_might_not_fit_the_forecast_counts_and_that_is_said(step, monkeypatch):
+    x = tf.ones((4096, SIZE))
+    limit = str((held_bytes() >> 20) + 2)
+    monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", limit)
+    kept = checkmate_tf.rematerialize(step, **SHARE)
+    kept(x)
+    assert kept.plan.measured_baseline_peak is None
+    assert any("peak is a forecast, for it might need" in note for note in kept.plan.notes)
+
+
+def test_a_step_that_draws_numbers_does_not_run_before_its_time(step):
+    def drawing(x):
+        return step(x + 1e-3 * tf.random.normal(x.shape))
+
+    kept = checkmate_tf.rematerialize(drawing, **SHARE)
+    kept(tf.ones((4096, SIZE)))
+    assert any("peak is a forecast, for its operations draw" in note for note in kept.plan.notes)
