@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import tensorflow as tf
-
+from checkmate_tf.distribution.emission import ReplicatedStep
+from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
@@ -19,22 +18,20 @@ from checkmate_tf.memory.measure import held_bytes, reserve
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.settings import KERNEL_ROOM
-from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
+from checkmate_tf.planning.settings import KERNEL_ROOM, PATIENCE
+from checkmate_tf.planning.trial_run import TrialRunner, can_run_for_trial, run_for_trial
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
-from solvers import Budget, BudgetError, CheckmateError, ComputationGraph, Schedule
+from solvers import Budget, BudgetError, ComputationGraph, Schedule
 
 _MEASURED: dict[str, MeasuredWorkspaces] = {}
 """By device: workspaces that this process has measured."""
-
-_COLLECTIVES = ("Collective", "Nccl")
-"""How the types of operations begin that wait for their like on other devices."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +40,14 @@ class PlannedStep:
 
     Attributes:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
+        replicated: the whole step, where several replicas run it; the plan is for one of them.
     """
 
     plan: Plan
     extracted: Extraction
     function: Callable[..., Any] | None
     beyond_budget: bool = False
+    replicated: ReplicatedStep | None = None
 
 
 @dataclass(frozen=True)
@@ -92,21 +91,51 @@ class Planner:
         """
         request = self._request
         with self._lock, apart(), noted_interrupts() as interrupts:
-            extracted, notes = _extracted(concrete, request, batch_size)
+            program = resolve(concrete, batch_size)
+            if has_several_replicas(program):
+                return self._plan_replicas(program, interrupts)
+            extracted, notes = _extracted(program, request)
             if not _anything_to_gain(extracted.graph):
                 return None
-            situation = _situation(extracted, request, notes, self._largest_addition)
-            known = self._known.get(_structure(extracted.graph))
-            if known is not None and known.fits(situation):
-                plan = replace(known.plan, graph=extracted.graph, budget=situation.budget)
-                return PlannedStep(plan, extracted, None)
-            addition = situation.baseline_peak - situation.resident
-            is_smaller = addition <= self._largest_addition
-            planned = _planned(situation, request, interrupts, is_smaller)
-            self._largest_addition = max(addition, self._largest_addition)
-            interrupts.pass_on()
-            self._remember(planned, situation)
-            return planned
+            situation = _situation(extracted, request, notes, held_bytes(), self._largest_addition)
+            run = partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
+            return self._known_or_planned(situation, run, interrupts)
+
+    def _known_or_planned(
+        self, situation: Situation, run: TrialRunner | None, interrupts: Interrupts
+    ) -> PlannedStep:
+        graph = situation.extracted.graph
+        known = self._known.get(_structure(graph))
+        if known is not None and known.fits(situation):
+            plan = replace(known.plan, graph=graph, budget=situation.budget)
+            return PlannedStep(plan, situation.extracted, None)
+        addition = situation.baseline_peak - situation.resident
+        is_smaller = addition <= self._largest_addition
+        planned = _planned(situation, self._request, run, interrupts, is_smaller)
+        self._largest_addition = max(addition, self._largest_addition)
+        interrupts.pass_on()
+        self._remember(planned, situation)
+        return planned
+
+    def _plan_replicas(self, program: Program, interrupts: Interrupts) -> PlannedStep | None:
+        """Plan a step that several replicas run, with a budget for each."""
+        request = self._request
+
+        def plan_one(replica: Replica) -> Plan:
+            situation = _situation(
+                replica.extracted, request, replica.notes, replica.held, self._largest_addition
+            )
+            least = max(situation.baseline_peak, replica.exchange_peak)
+            situation = replace(situation, baseline_peak=least)
+            return self._known_or_planned(situation, replica.run_for_trial, interrupts).plan
+
+        patience = PATIENCE * request.time_limit
+        extract = partial(_extracted, request=request)
+        planned = plan_replicas(program, extract, plan_one, _anything_to_gain, patience)
+        if planned is None:
+            return None
+        step, plan = planned
+        return PlannedStep(plan, step.replicas[0], None, replicated=step)
 
     def leaner(
         self, concrete: Any, batch_size: int | None, budget: int, margin: int
@@ -114,9 +143,11 @@ class Planner:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget))
         with self._lock, apart(), noted_interrupts() as interrupts:
-            extracted, notes = _extracted(concrete, request, batch_size)
-            situation = replace(_situation(extracted, request, notes, 0), margin=margin)
-            planned = _planned(situation, request, interrupts, is_smaller=False)
+            extracted, notes = _extracted(resolve(concrete, batch_size), request)
+            situation = _situation(extracted, request, notes, held_bytes(), 0)
+            situation = replace(situation, margin=margin)
+            run = partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
+            planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()
             self._remember(planned, situation)
             return planned
@@ -126,12 +157,8 @@ class Planner:
         self._known[key] = _Known(planned.plan, situation.resident)
 
 
-def _extracted(
-    concrete: Any, request: Request, batch_size: int | None
-) -> tuple[Extraction, tuple[str, ...]]:
+def _extracted(program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
     """The step's graph and what the user should know of it."""
-    program = resolve(concrete, batch_size)
-    _refuse_several_devices(program)
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
     reserve(program.fixed_bytes + live + KERNEL_ROOM)
@@ -155,16 +182,19 @@ def _workspaces(device: str) -> MeasuredWorkspaces:
 
 
 def _planned(
-    situation: Situation, request: Request, interrupts: Interrupts, is_smaller: bool
+    situation: Situation,
+    request: Request,
+    run: TrialRunner | None,
+    interrupts: Interrupts,
+    is_smaller: bool,
 ) -> PlannedStep:
     extracted = situation.extracted
-    with_trial_run = request.trial_run and can_run_for_trial(extracted)
     search = PlanSearch(
         situation,
         request.solver,
         request.order,
         request.time_limit,
-        partial(run_for_trial, extracted) if with_trial_run else None,
+        run if request.trial_run else None,
         interrupts,
     )
     try:
@@ -187,10 +217,14 @@ def _structure(graph: ComputationGraph) -> ComputationGraph:
 
 
 def _situation(
-    extracted: Extraction, request: Request, notes: tuple[str, ...], largest_addition: int
+    extracted: Extraction,
+    request: Request,
+    notes: tuple[str, ...],
+    held: int | None,
+    largest_addition: int,
 ) -> Situation:
     graph = extracted.graph
-    resident = max(graph.fixed_bytes, held_bytes() or 0)
+    resident = max(graph.fixed_bytes, held or 0)
     baseline = forecast(extracted, Schedule(range(len(graph))), resident).highest_of_ten
     counted_from = max(baseline, resident + largest_addition)
     least = request.budget.least
@@ -202,20 +236,6 @@ def _situation(
         baseline_peak=baseline,
         notes=notes,
     )
-
-
-def _refuse_several_devices(program: Program) -> None:
-    """One order for the operations of all replicas would let collectives wait for ever."""
-    devices = {tf.DeviceSpec.from_string(op.device) for op in program.operations if op.device}
-    per_kind = Counter(each.device_type for each in devices if each.device_index is not None)
-    together = [op for op in program.operations if op.type.startswith(_COLLECTIVES)]
-    if max(per_kind.values(), default=0) > 1 or together:
-        names = sorted({f"{each.device_type}:{each.device_index}" for each in devices})
-        raise CheckmateError(
-            f"the step runs on several devices ({', '.join(names)}), which can't be put into one "
-            "order: rematerialize what every replica runs, the function that strategy.run is "
-            "given"
-        )
 
 
 def _notes(extracted: Extraction) -> tuple[str, ...]:

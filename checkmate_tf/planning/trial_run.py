@@ -28,6 +28,7 @@ from checkmate_tf.planning.variable_copies import (
 )
 from checkmate_tf.rewriting.rewrite import as_function
 from checkmate_tf.trace.inputs import argument_placeholders
+from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
 from profiles.devices import default_device
 from profiles.tensorflow_internals import cancellable
@@ -38,13 +39,12 @@ _NO_ROOM = "the device has no room for copies of the variables beside the step"
 
 def can_run_for_trial(extracted: Extraction) -> bool:
     """Whether the step can run without a trace outside copies, and its peak can be seen."""
-    concrete = extracted.program.concrete
-    return (
-        held_bytes() is not None
-        and not tf.distribute.has_strategy()
-        and changes_only_variables(concrete)
-        and can_copy(concrete)
-    )
+    return not tf.distribute.has_strategy() and can_try(extracted.program.concrete)
+
+
+def can_try(concrete: Any) -> bool:
+    """As `can_run_for_trial`, of a function."""
+    return held_bytes() is not None and changes_only_variables(concrete) and can_copy(concrete)
 
 
 def has_generators(extracted: Extraction) -> bool:
@@ -70,6 +70,10 @@ class TrialRun:
     function: Callable[..., Any] | None
 
 
+TrialRunner = Callable[[Schedule], TrialRun | None]
+"""Runs a step a few times by a schedule, as `run_for_trial`."""
+
+
 def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
     """Run a few steps by `schedule`; None if they were too large for the device.
 
@@ -78,13 +82,29 @@ def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
             device has no room for the copies beside the step.
     """
     function = as_function(extracted, schedule)
+    peaks = peaks_on_trial(function, extracted.program)
+    if peaks is None:
+        return None
+    return TrialRun(peaks, None if has_generators(extracted) else function)
+
+
+def peaks_on_trial(function: Any, program: Program) -> tuple[int, ...] | None:
+    """Bytes held at most in each of a few calls of `function`, the copies not counted.
+
+    Args:
+        function: a ConcreteFunction of the flat arguments of the step.
+        program: of the step.
+
+    Raises:
+        TrialRunError: as `run_for_trial`.
+    """
     try:
-        copies = copy_written(extracted.program.concrete)
+        copies = copy_written(function)
     except tf.errors.ResourceExhaustedError as error:
         raise TrialRunError(_NO_ROOM) from error
     copied = copied_bytes(copies)
     try:
-        arguments = _made_up_arguments(extracted)
+        arguments = _made_up_arguments(program)
         run = partial(run_on_copies, function, arguments, copies)
         peaks = []
         for _ in range(TRIAL_STEPS):
@@ -99,7 +119,7 @@ def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
     except tf.errors.OpError as error:
         reason = error.message.splitlines()[0]
         raise TrialRunError(f"the step refuses made-up inputs: {reason}") from error
-    return TrialRun(tuple(peaks), None if has_generators(extracted) else function)
+    return tuple(peaks)
 
 
 @contextmanager
@@ -115,10 +135,10 @@ def _at_most(seconds: float) -> Iterator[None]:
             timer.cancel()
 
 
-def _made_up_arguments(extracted: Extraction) -> list[Any]:
+def _made_up_arguments(program: Program) -> list[Any]:
     generator = np.random.default_rng(0)
-    placeholders = argument_placeholders(extracted.program.concrete)
-    sized = [extracted.program.sized[each.op.name].outputs[0] for each in placeholders]
+    placeholders = argument_placeholders(program.concrete)
+    sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
     return [_made_up(each.shape, each.dtype, generator) for each in sized]
 
 

@@ -111,8 +111,18 @@ class Tracer:
 
 
 def batch_of(arguments: Arguments) -> Any:
-    """The first tensor that has dimensions, whose first one is the batch; None if there is none."""
-    return next((each for each in tf.nest.flatten(arguments) if _shape(each)), None)
+    """The first tensor that has dimensions, whose first one is the batch; None if there is none.
+
+    Of values for several replicas, it is that of the first one.
+    """
+    return next(
+        (each for each in map(_on_a_replica, tf.nest.flatten(arguments)) if _shape(each)), None
+    )
+
+
+def _on_a_replica(value: Any) -> Any:
+    is_one_for_each = isinstance(value, tf.distribute.DistributedValues)
+    return value.values[0] if is_one_for_each and not isinstance(value, tf.Variable) else value
 
 
 def relaxed_batch(arguments: Arguments, batch_size: int) -> Arguments:
@@ -223,16 +233,7 @@ def _concrete(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
                 "values, so that memory can't be planned: make it dense before the step, "
                 "with to_tensor(shape=…) or tf.sparse.to_dense"
             )
-    try:
-        return function.get_concrete_function(*args, **kwargs)
-    except RuntimeError as error:
-        if "merge_call" not in str(error):
-            raise
-        raise CheckmateError(
-            "the step updates variables of all replicas (the optimizer does), which can't be "
-            "traced inside one replica: rematerialize a function that returns the loss and the "
-            "gradients, call it with strategy.run, and apply the gradients outside of it"
-        ) from error
+    return function.get_concrete_function(*args, **kwargs)
 
 
 class _ChangingArguments:
