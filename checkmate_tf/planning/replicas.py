@@ -26,7 +26,7 @@ from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
-from solvers import ComputationGraph, Schedule, Solution, Status, format_bytes
+from solvers import ComputationGraph, Node, Schedule, Solution, Status, format_bytes
 
 
 @dataclass(frozen=True)
@@ -74,29 +74,29 @@ def plan_replicas(
     extracted = tuple(each for each, _ in found)
     if not any(worth_it(each.graph) for each in extracted):
         return None
+    kinds: dict[tuple[Node, ...], list[int]] = {}
+    for number, each in enumerate(extracted):
+        kinds.setdefault(_kind(each.graph), []).append(number)
     together = _Together(program, parts, extracted)
-    alike = len({_kind(each.graph) for each in extracted}) == 1
-    trial = together.run_for_trial if alike and together.held() is not None else None
+    held = together.held()
+    trial = together.run_for_trial if len(kinds) == 1 and held is not None else None
     worker = this_worker(parts.devices[0])
-    plans: dict[tuple[Any, ...], Plan] = {}
-    for number, (each, notes) in enumerate(found):
-        kind = _kind(each.graph)
-        if kind in plans:
-            continue
-        peak = together.exchange_peak(number)
-        replica = Replica(each, notes, together.held(), peak, trial)
-
-        def make(replica: Replica = replica) -> Plan:
-            return _with_exchange(plan_one(replica), replica.exchange_peak)
-
+    plans: dict[int, Plan] = {}
+    for alike in kinds.values():
+        peak = max(map(together.exchange_peak, alike))
+        # One that is given a little more than the others, as a number of the optimizer's.
+        most = max(alike, key=lambda number: extracted[number].graph.fixed_bytes)
+        replica = Replica(*found[most], held, peak, trial)
+        make = partial(_with_exchange, plan_one, replica)
         if worker is None:
-            plans[kind] = make()
+            plan = make()
         else:
-            data = agree(worker, each.graph, partial(_data_of, make), patience)
-            plans[kind] = _plan(data, each.graph)
-    mine = [plans[_kind(each.graph)] for each in extracted]
-    step = ReplicatedStep(program, parts, extracted, tuple(plan.schedule for plan in mine))
-    return step, mine[0]
+            graph = extracted[most].graph
+            data = agree(worker, graph, partial(_data_of, make), patience)
+            plan = _plan(data, graph)
+        plans.update(dict.fromkeys(alike, plan))
+    schedules = tuple(plans[number].schedule for number in range(len(extracted)))
+    return ReplicatedStep(program, parts, extracted, schedules), plans[0]
 
 
 class _Together:
@@ -141,14 +141,14 @@ class _Together:
         return TrialRun(tuple(peak // self._sharing for peak in peaks), None)
 
 
-def _kind(graph: ComputationGraph) -> tuple[Any, ...]:
+def _kind(graph: ComputationGraph) -> tuple[Node, ...]:
     """Equal for replicas that compute the same."""
-    nodes = tuple(replace(node, name="") for node in graph.nodes)
-    return nodes, graph.fixed_bytes
+    return tuple(replace(node, name="") for node in graph.nodes)
 
 
-def _with_exchange(plan: Plan, peak: int) -> Plan:
+def _with_exchange(plan_one: Callable[[Replica], Plan], replica: Replica) -> Plan:
     """The plan, with the bytes that the exchange and the update take, which no plan can change."""
+    plan, peak = plan_one(replica), replica.exchange_peak
     plan = replace(plan, predicted_peak=max(plan.predicted_peak, peak))
     if peak <= plan.budget:
         return plan
