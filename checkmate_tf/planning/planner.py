@@ -87,7 +87,7 @@ class Planner:
         Raises:
             BudgetError: no schedule was found within the budget. Where a larger signature
                 has been planned, so that training is under way, this is a warning.
-            CheckmateError: sizes are unknown, or the step runs on several devices.
+            CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
         request = self._request
         with self._lock, apart(), noted_interrupts() as interrupts:
