@@ -30,6 +30,7 @@ setup(
         "gpu": ["tensorflow[and-cuda]>=2.16"],
         "gurobi": ["gurobipy>=11"],
         "demo": ["scikit-learn"],
+        "ray": ["ray"],
         "dev": [
             "pytest",
             "pytest-xdist",

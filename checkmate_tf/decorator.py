@@ -69,13 +69,14 @@ def rematerialize(
     Args:
         function: the step, or a Keras model.
         budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment:
-            variables, optimizer slots, inputs and activations. Or a share (0.5, "50%"):
+            variables, optimizer slots, inputs and activations; of several replicas, each has this
+            budget. Or a share (0.5, "50%"):
             budget = resident + share × (unchanged peak − resident), where resident is what
             the device holds before the step, and the peak is measured if the unchanged step can
             run for trial, else forecast. Or "min", the least found.
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
-            `fit(x, y)` does.
+            `fit(x, y)` does; of several replicas, the batch that each of them gets.
         costs: "roofline", "flops", or "profile", which measures the step's operations on this
             device and keeps what it saw for the next time; or a profile that
             `checkmate_tf.load_profile` returned; or "roofline:GPU" (CPU, TPU) for the costs of
@@ -94,7 +95,7 @@ def rematerialize(
         BudgetError: the budget is not a size, or (at the first call) is too small.
         SolverError: no such solver.
         CheckmateError: another argument is not what it should be; or, at the first call, shapes are
-            unknown, the step is compiled by XLA, or it runs on several devices.
+            unknown, the step is compiled by XLA, or a strategy runs it that is not covered.
 
     Example:
         >>> import tensorflow as tf

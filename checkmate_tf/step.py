@@ -12,6 +12,11 @@ from typing import Any, cast
 import tensorflow as tf
 
 from checkmate_tf.batch_sizes import BatchSizes
+from checkmate_tf.distribution.strategies import (
+    call_together,
+    on_all_replicas,
+    replica_context,
+)
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
@@ -19,7 +24,7 @@ from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
 from checkmate_tf.rewriting.batch_guard import call_if_larger
-from checkmate_tf.rewriting.rewrite import rewrite_extracted
+from checkmate_tf.rewriting.rewrite import in_place_of, rewrite_extracted
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
     forget_functions,
@@ -88,6 +93,7 @@ class RematerializedStep:
         self.xla_was_on: Any = None
         self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
         self._train_by = self._train  # one object, by which it is known again
+        self._of_strategy: dict[int, RematerializedStep] = {}  # they hold their strategies
         self.plan = NOT_PLANNED_YET
         if self._model is not None and unbound is None:
             prepare_before_training(self._model, RematerializedStep)
@@ -140,11 +146,28 @@ class RematerializedStep:
             self.say_once("functions run eagerly: the step runs as it is, without a plan")
             return self.function(*args, **kwargs)
         try:
+            context = replica_context()
+            if context is not None:
+                return self._on_all_replicas(context, args, kwargs)
             arguments = self._tracer.bind(args, kwargs)
             run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
             return run(*arguments[0], **arguments[1])
         except Exception as error:
             raise error.with_traceback(users_lines(error)) from error.__cause__
+
+    def _on_all_replicas(self, context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The step as it is for one of several replicas, which are planned and run together."""
+        _refuse_compilation(self.function)
+        strategy = context.strategy
+        with self._lock:
+            if id(strategy) not in self._of_strategy:
+                function = on_all_replicas(strategy, self.function)
+                step = RematerializedStep(function, self.request, self._owner, unbound=self)
+                self._of_strategy[id(strategy)] = step
+            step = self._of_strategy[id(strategy)]
+        result = call_together(context, step, *args, **kwargs)
+        self.plan = step.plan
+        return result
 
     def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What runs the step for arguments like these."""
@@ -238,6 +261,7 @@ class RematerializedStep:
         """Whether a leaner plan may take over in the middle of training."""
         return (
             self.request.trial_run
+            and planned.replicated is None
             and not self.request.budget.least
             and not planned.beyond_budget
             and held_bytes() is not None
@@ -321,6 +345,8 @@ def _refuse_compilation(function: Callable[..., Any]) -> None:
 
 
 def _rewritten(planned: PlannedStep) -> Callable[..., Any]:
+    if planned.replicated is not None:
+        return in_place_of(planned.extracted.program.concrete, planned.replicated.emit)
     return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
 
 

@@ -24,7 +24,7 @@ def check_device(device: str) -> None:
     Raises:
         CheckmateError: it is not there.
     """
-    there = [each.name.removeprefix("/device:") for each in tf.config.list_logical_devices()]
+    there = [each.name.rpartition("device:")[2] for each in tf.config.list_logical_devices()]
     if device not in there:
         raise CheckmateError(f"there is no device {device!r}; TensorFlow sees {', '.join(there)}")
 

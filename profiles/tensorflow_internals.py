@@ -175,6 +175,16 @@ def bound_arguments(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return function_type_utils.canonicalize_function_inputs(args, kwargs, kind)
 
 
+def captured_tensors(concrete: Any) -> Sequence[Any]:
+    """What a ConcreteFunction has captured; a function for what is made anew at every call.
+
+    The public `captured_inputs` calls those functions, which counts as a call of the step: workers
+    that do it at different times would then wait for each other for ever.
+    """
+    captured: Sequence[Any] = getattr(concrete, "_captured_inputs", ())
+    return captured
+
+
 def call_with_captures(
     concrete: Any, arguments: Sequence[Any], captured: Sequence[Any]
 ) -> list[Any]:
@@ -194,6 +204,33 @@ def cancellable() -> Iterator[Callable[[], None]]:
     manager = cancellation.CancellationManager()
     with cancellation.CancellationManagerContext(manager):
         yield manager.start_cancel
+
+
+# Several workers.
+
+
+def share_between_workers(key: str, value: str) -> None:
+    """Let all workers of this cluster read `value` under `key`; it can be set once."""
+    context.context().set_config_key_value(key, value)
+
+
+def shared_between_workers(key: str, seconds: float) -> str | None:
+    """What a worker has shared under `key`; None if nobody has after so many seconds.
+
+    Raises:
+        tf.errors.OpError: the worker that keeps the values for all can't be reached.
+    """
+    try:
+        return str(context.context().get_config_key_value(key, int(1000 * seconds)))
+    except tf.errors.DeadlineExceededError:
+        return None
+
+
+def first_job() -> str | None:
+    """The job whose task 0 leads this cluster; None where the process is no worker of a cluster."""
+    config = context.context().coordination_service
+    jobs = [] if config is None else list(config.coordinated_job_list)
+    return str(jobs[0].name) if jobs else None
 
 
 # Keras.

@@ -217,10 +217,11 @@ def run_cases(
 
     Whatever backend `joblib.parallel_config` names does the work, so Dask or Ray can spread it
     over machines. `KeyboardInterrupt`, also from `on_row`, ends the run and keeps its rows.
-    A solver that only this process has registered goes along with its cases.
+    A solver that only this process has registered goes along with its cases. With Ray, `on_row` is
+    called when all cases are done.
     """
     rows: dict[int, Row] = {}
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+    parallel = _parallel(jobs)
     try:
         results: Iterator[tuple[int, Row]] = parallel(
             joblib.delayed(_run_numbered)(number, case, find_solver(case.solver))
@@ -232,6 +233,14 @@ def run_cases(
     except KeyboardInterrupt:
         pass
     return [rows[number] for number in sorted(rows)]
+
+
+def _parallel(jobs: int) -> joblib.Parallel:
+    """What hands on every row as it comes, where joblib's backend can do that; Ray's can't."""
+    try:
+        return joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+    except ValueError:
+        return joblib.Parallel(n_jobs=jobs)
 
 
 def write_csv(rows: Iterable[Row], path: str | Path) -> None:

@@ -13,7 +13,6 @@ from statistics import mean, median, stdev
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.allocator import BestFitAllocator
 from checkmate_tf.memory.execution import Execution, execution
-from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.sizes import variable_bytes
 from solvers import Schedule
 
@@ -68,7 +67,7 @@ class _Simulation:
 
     def __init__(self, extraction: Extraction) -> None:
         self.allocator = BestFitAllocator()
-        captured = captures(extraction.program.concrete)
+        captured = extraction.program.captured
         self.handle = {inner.name: id(handle) for inner, handle in captured}
         sizes = {id(handle): variable_bytes(inner) for inner, handle in captured}
         self.address = {

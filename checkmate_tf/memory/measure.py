@@ -92,5 +92,6 @@ def run_measured(function: Callable[..., Any], *args: Any, device: str) -> tuple
     tf.config.experimental.reset_memory_stats(device)
     result = function(*args)
     # A GPU computes behind Python's back; its peak counts when it is done.
-    tf.test.experimental.sync_devices()
+    with tf.device(device):  # of this process alone, which may be one of several workers
+        tf.raw_ops.SyncDevice()
     return result, int(tf.config.experimental.get_memory_info(device)["peak"])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import tensorflow as tf
-
+from checkmate_tf.distribution.emission import ReplicatedStep
+from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
@@ -19,22 +18,20 @@ from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline, Baselines
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.settings import KERNEL_ROOM
-from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
+from checkmate_tf.planning.settings import KERNEL_ROOM, PATIENCE
+from checkmate_tf.planning.trial_run import TrialRunner, can_run_for_trial, run_for_trial
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
-from solvers import Budget, BudgetError, CheckmateError, ComputationGraph
+from solvers import Budget, BudgetError, ComputationGraph
 
 _MEASURED: dict[str, MeasuredWorkspaces] = {}
 """By device: workspaces that this process has measured."""
-
-_COLLECTIVES = ("Collective", "Nccl")
-"""How the types of operations begin that wait for their like on other devices."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,7 @@ class PlannedStep:
     Attributes:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
         keeps: whether it is expected to stay within the budget.
+        replicated: the whole step, where several replicas run it; the plan is for one of them.
     """
 
     plan: Plan
@@ -51,6 +49,7 @@ class PlannedStep:
     function: Callable[..., Any] | None
     beyond_budget: bool = False
     keeps: bool = True
+    replicated: ReplicatedStep | None = None
 
 
 @dataclass(frozen=True)
@@ -91,29 +90,72 @@ class Planner:
             BudgetError: no schedule was found within the budget. Where a larger signature
                 has been planned, so that training is under way, and where the request says
                 "min", this is a warning.
-            CheckmateError: sizes are unknown, or the step runs on several devices.
+            CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
         request = self._request
         with self._lock, apart(), noted_interrupts() as interrupts:
-            extracted, notes = _extracted(concrete, request, batch_size)
+            program = resolve(concrete, batch_size)
+            if has_several_replicas(program):
+                return self._plan_replicas(program, interrupts)
+            extracted, notes = _extracted(program, request)
             if not _anything_to_gain(extracted.graph):
                 return None
-            structure = _structure(extracted.graph)
-            run = request.trial_run and request.budget.share is not None
             resident = _resident(extracted.graph, arriving)
-            baseline = self._baselines.of(extracted, structure, resident, run)
-            counted_from = self._baselines.counted_from(baseline)
-            situation = _situation(extracted, request, notes, baseline, counted_from)
-            known = self._known.get(structure)
-            if known is not None and known.fits(situation):
-                plan = replace(known.plan, graph=extracted.graph, budget=situation.budget)
-                return PlannedStep(plan, extracted, None)
-            is_smaller = self._baselines.is_smaller(baseline)
-            planned = _planned(situation, request, interrupts, is_smaller)
-            self._baselines.note(baseline)
-            interrupts.pass_on()
-            self._remember(planned, situation)
-            return planned
+            run = partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
+            return self._known_or_planned(extracted, notes, resident, run, interrupts)
+
+    def _known_or_planned(
+        self,
+        extracted: Extraction,
+        notes: tuple[str, ...],
+        resident: int,
+        run: TrialRunner | None,
+        interrupts: Interrupts,
+        exchange_peak: int = 0,
+    ) -> PlannedStep:
+        """A plan for what the device holds; `exchange_peak` bytes are needed in any case."""
+        request, graph = self._request, extracted.graph
+        structure = _structure(graph)
+        # What several replicas do together can't run for one of them.
+        measured = request.trial_run and request.budget.share is not None and not exchange_peak
+        baseline = self._baselines.of(extracted, structure, resident, measured)
+        if exchange_peak > baseline.forecast:
+            baseline = replace(baseline, forecast=exchange_peak)
+        counted_from = self._baselines.counted_from(baseline)
+        situation = _situation(extracted, request, notes, baseline, counted_from)
+        known = self._known.get(structure)
+        if known is not None and known.fits(situation):
+            plan = replace(known.plan, graph=graph, budget=situation.budget)
+            return PlannedStep(plan, extracted, None)
+        is_smaller = self._baselines.is_smaller(baseline)
+        planned = _planned(situation, request, run, interrupts, is_smaller)
+        self._baselines.note(baseline)
+        interrupts.pass_on()
+        self._remember(planned, situation)
+        return planned
+
+    def _plan_replicas(self, program: Program, interrupts: Interrupts) -> PlannedStep | None:
+        """Plan a step that several replicas run, with a budget for each."""
+        request = self._request
+
+        def plan_one(replica: Replica) -> Plan:
+            resident = max(replica.extracted.graph.fixed_bytes, replica.held or 0)
+            return self._known_or_planned(
+                replica.extracted,
+                replica.notes,
+                resident,
+                replica.run_for_trial,
+                interrupts,
+                replica.exchange_peak,
+            ).plan
+
+        patience = PATIENCE * request.time_limit
+        extract = partial(_extracted, request=request)
+        planned = plan_replicas(program, extract, plan_one, _anything_to_gain, patience)
+        if planned is None:
+            return None
+        step, plan = planned
+        return PlannedStep(plan, step.replicas[0], None, replicated=step)
 
     def leaner(
         self, concrete: Any, batch_size: int | None, budget: int, margin: int
@@ -121,13 +163,14 @@ class Planner:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
         with self._lock, apart(), noted_interrupts() as interrupts:
-            extracted, notes = _extracted(concrete, request, batch_size)
+            extracted, notes = _extracted(resolve(concrete, batch_size), request)
             structure = _structure(extracted.graph)
             resident = _resident(extracted.graph)
             baseline = self._baselines.of(extracted, structure, resident, run=False)
             situation = _situation(extracted, request, notes, baseline, baseline.peak)
             situation = replace(situation, margin=margin)
-            planned = _planned(situation, request, interrupts, is_smaller=False)
+            run = partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
+            planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()
             self._remember(planned, situation)
             return planned
@@ -147,18 +190,13 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
         graph = extracted.graph
         baseline = Baselines().of(extracted, _structure(graph), graph.fixed_bytes, run=False)
         situation = _situation(extracted, request, notes, baseline, baseline.peak)
-        here = replace(request, trial_run=False)
-        planned = _planned(situation, here, interrupts, is_smaller=False)
+        planned = _planned(situation, request, None, interrupts, is_smaller=False)
         interrupts.pass_on()
         return planned
 
 
-def _extracted(
-    concrete: Any, request: Request, batch_size: int | None
-) -> tuple[Extraction, tuple[str, ...]]:
+def _extracted(program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
     """The step's graph and what the user should know of it."""
-    program = resolve(concrete, batch_size)
-    _refuse_several_devices(program)
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
     reserve(program.fixed_bytes + live + KERNEL_ROOM)
@@ -182,16 +220,19 @@ def device_workspaces(device: str) -> MeasuredWorkspaces:
 
 
 def _planned(
-    situation: Situation, request: Request, interrupts: Interrupts, is_smaller: bool
+    situation: Situation,
+    request: Request,
+    run: TrialRunner | None,
+    interrupts: Interrupts,
+    is_smaller: bool,
 ) -> PlannedStep:
     extracted = situation.extracted
-    with_trial_run = request.trial_run and can_run_for_trial(extracted)
     search = PlanSearch(
         situation,
         request.solver,
         request.order,
         request.time_limit,
-        partial(run_for_trial, extracted) if with_trial_run else None,
+        run if request.trial_run else None,
         interrupts,
     )
     try:
@@ -236,20 +277,6 @@ def _situation(
         notes=(*notes, baseline.note) if baseline.note else notes,
         measured_baseline_peak=baseline.measured,
     )
-
-
-def _refuse_several_devices(program: Program) -> None:
-    """One order for the operations of all replicas would let collectives wait for ever."""
-    devices = {tf.DeviceSpec.from_string(op.device) for op in program.operations if op.device}
-    per_kind = Counter(each.device_type for each in devices if each.device_index is not None)
-    together = [op for op in program.operations if op.type.startswith(_COLLECTIVES)]
-    if max(per_kind.values(), default=0) > 1 or together:
-        names = sorted({f"{each.device_type}:{each.device_index}" for each in devices})
-        raise CheckmateError(
-            f"the step runs on several devices ({', '.join(names)}), which can't be put into one "
-            "order: rematerialize what every replica runs, the function that strategy.run is "
-            "given"
-        )
 
 
 def _notes(extracted: Extraction) -> tuple[str, ...]:

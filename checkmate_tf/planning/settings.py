@@ -85,3 +85,8 @@ LEANER_ATTEMPTS = 2
 
 KERNEL_ROOM = 64 << 20
 """Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""
+
+# Several workers (`replicas`).
+
+PATIENCE = 60.0
+"""Multiple of the time limit: as long a worker waits for the first one's plan, while it lives."""

@@ -32,7 +32,9 @@ from checkmate_tf.planning.variable_copies import (
     run_on_copies,
 )
 from checkmate_tf.rewriting.rewrite import as_function
+from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
+from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
 from checkmate_tf.trace.sizes import tensor_bytes
 from profiles.devices import default_device
@@ -44,13 +46,12 @@ _NO_ROOM = "the device has no room for copies of the variables beside the step"
 
 def can_run_for_trial(extracted: Extraction) -> bool:
     """Whether the step can run without a trace outside copies, and its peak can be seen."""
-    concrete = extracted.program.concrete
-    return (
-        held_bytes() is not None
-        and not tf.distribute.has_strategy()
-        and changes_only_variables(concrete)
-        and can_copy(concrete)
-    )
+    return not tf.distribute.has_strategy() and can_try(extracted.program.concrete)
+
+
+def can_try(concrete: Any) -> bool:
+    """As `can_run_for_trial`, of a function."""
+    return held_bytes() is not None and changes_only_variables(concrete) and can_copy(concrete)
 
 
 def has_generators(extracted: Extraction) -> bool:
@@ -77,6 +78,10 @@ class TrialRun:
     function: Callable[..., Any] | None
 
 
+TrialRunner = Callable[[Schedule], TrialRun | None]
+"""Runs a step a few times by a schedule, as `run_for_trial`."""
+
+
 def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
     """Run a few steps by `schedule`; None if they were too large for the device.
 
@@ -85,12 +90,29 @@ def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
             device has no room for the copies beside the step.
     """
     function = as_function(extracted, schedule)
-    added = _added(extracted, function, TRIAL_STEPS)
+    program = extracted.program
+    peaks = peaks_on_trial(function, program, program.fixed_bytes)
+    if peaks is None:
+        return None
+    return TrialRun(peaks, None if has_generators(extracted) else function)
+
+
+def peaks_on_trial(function: Any, program: Program, fixed_bytes: int) -> tuple[int, ...] | None:
+    """Bytes held at most in each of a few calls of `function`, the copies not counted.
+
+    Args:
+        function: a ConcreteFunction of the flat arguments of the step.
+        program: of the step.
+        fixed_bytes: of its variables and inputs on the device; some may not be there yet.
+
+    Raises:
+        TrialRunError: as `run_for_trial`.
+    """
+    added = _added(program, function, TRIAL_STEPS)
     if added is None:
         return None
-    before = max(added.before, extracted.program.fixed_bytes)
-    peaks = tuple(before + each for each in added.peaks)
-    return TrialRun(peaks, None if has_generators(extracted) else function)
+    before = max(added.before, fixed_bytes)
+    return tuple(before + each for each in added.peaks)
 
 
 def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
@@ -102,7 +124,8 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     """
     if has_generators(extracted):
         raise TrialRunError("its operations draw random numbers, which training would miss")
-    added = _added(extracted, extracted.program.concrete, UNCHANGED_STEPS)
+    program = extracted.program
+    added = _added(program, as_traced(program.concrete), UNCHANGED_STEPS)
     if added is None:
         raise TrialRunError("it exhausted the device's memory")
     return added.peaks
@@ -116,16 +139,16 @@ class _Added:
     peaks: tuple[int, ...]
 
 
-def _added(extracted: Extraction, function: Any, steps: int) -> _Added | None:
+def _added(program: Program, function: Any, steps: int) -> _Added | None:
     """What some steps on copies add to what is held; None if they were too large for the device."""
     before = held_bytes() or 0
     try:
-        copies = copy_written(extracted.program.concrete)
+        copies = copy_written(function)
     except tf.errors.ResourceExhaustedError as error:
         raise TrialRunError(_NO_ROOM) from error
     copied = copied_bytes(copies)
     try:
-        arguments = _made_up_arguments(extracted)
+        arguments = _made_up_arguments(program)
         before += sum(tensor_bytes(each.dtype, each.shape) or 0 for each in arguments)
         run = partial(run_on_copies, function, arguments, copies)
         peaks = []
@@ -157,10 +180,10 @@ def _at_most(seconds: float) -> Iterator[None]:
             timer.cancel()
 
 
-def _made_up_arguments(extracted: Extraction) -> list[Any]:
+def _made_up_arguments(program: Program) -> list[Any]:
     generator = np.random.default_rng(0)
-    placeholders = argument_placeholders(extracted.program.concrete)
-    sized = [extracted.program.sized[each.op.name].outputs[0] for each in placeholders]
+    placeholders = argument_placeholders(program.concrete)
+    sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
     return [_made_up(each.shape, each.dtype, generator) for each in sized]
 
 

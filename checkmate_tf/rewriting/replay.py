@@ -8,21 +8,18 @@ oneDNN fuses whatever control edges say stays in one barrier group. Sources and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.trace.depth_first import finish, tensor_key
+from checkmate_tf.rewriting.instances import Instances
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
-from checkmate_tf.trace.operations import PASS_THROUGH, SOURCES, VIEWS
-from checkmate_tf.trace.program import Tensor
+from checkmate_tf.trace.program import Program, Tensor
 from solvers import Schedule, simulate
-
-_NO_ALIASES: Mapping[int, Any] = {}
 
 GROUP_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
@@ -39,42 +36,58 @@ def replay(extraction: Extraction, schedule: Schedule, arguments: Sequence[Any])
     Returns:
         One tensor for each flat output of the traced step.
     """
-    graph = extraction.graph
-    peak = simulate(graph, schedule).peak - graph.fixed_bytes
-    return _Replay(extraction, arguments, GROUP_SHARE * peak).run(schedule)
+    program = extraction.program
+    emitter = Emitter(program.concrete.graph, tf.compat.v1.get_default_graph())
+    given = [*arguments, *program.concrete.captured_inputs]
+    for placeholder, value in zip(program.concrete.inputs, given, strict=True):
+        emitter.provide(placeholder, value)
+    instances = Replay(extraction, schedule, emitter).run()
+    return [instances.of(each) for each in program.concrete.outputs]
 
 
-class _Replay:
+class Replay:
     """What has been emitted so far, and what the next operation waits for."""
 
     def __init__(
-        self, extraction: Extraction, arguments: Sequence[Any], group_bytes: float
+        self,
+        extraction: Extraction,
+        schedule: Schedule,
+        emitter: Emitter,
+        waits_for: Sequence[Any] = (),
     ) -> None:
-        program = extraction.program
+        """Prepare to create the operations of `schedule`, after those of `waits_for`.
+
+        Args:
+            extraction: of the traced step, or of a part of it.
+            schedule: node numbers of its graph.
+            emitter: into the graph that is being built; it provides what comes from elsewhere.
+            waits_for: operations of that graph.
+        """
+        peak = simulate(extraction.graph, schedule).peak - extraction.graph.fixed_bytes
         self.extraction = extraction
-        self.program = program
-        self.number = {op.name: place for place, op in enumerate(program.operations)}
-        self.emitter = Emitter(program.concrete.graph, tf.compat.v1.get_default_graph())
-        placeholders = program.concrete.inputs
-        given = [*arguments, *program.concrete.captured_inputs]
-        for placeholder, value in zip(placeholders, given, strict=True):
-            self.emitter.provide(placeholder, value)
-        self.newest: dict[tuple[int, int], Any] = {}
-        self.views: dict[tuple[str, int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
-        self.group_bytes = group_bytes
-        self.waits_for: list[Any] = []  # the barrier group before
+        self.schedule = schedule
+        self.program: Program = extraction.program
+        self.emitter = emitter
+        self.instances = Instances(extraction.program, emitter, extraction.tiny)
+        self.group_bytes = GROUP_SHARE * peak
+        self.waits_for = list(waits_for)  # the barrier group before
         self.group: list[Any] = []  # emitted after it so far
         self.small_bytes = 0  # needed in the group by all but its first operation
-        self.tiny = {(tensor.producer, tensor.index) for tensor in extraction.tiny}
 
-    def run(self, schedule: Schedule) -> list[Any]:
+    def run(self) -> Instances:
+        """Create them all; returns what stands for the tensors of the step afterwards."""
         for number in self.extraction.prologue:
-            self._emit(number, [])
-        for node, attached in self.extraction.computations(schedule):
+            self.instances.emit(number, [])
+        for node, attached in self.extraction.computations(self.schedule):
             for part in parts_of_node(self.program.operations, self.extraction.nodes[node]):
                 self._emit_part(part)
             self._emit_attached(node, attached)
-        return [self._instance(each) for each in self.program.concrete.outputs]
+        return self.instances
+
+    @property
+    def last(self) -> list[Any]:
+        """What must have run when the schedule is at its end."""
+        return [*self.waits_for, *self.group]
 
     def _emit_part(self, part: Sequence[int]) -> None:
         inside = set(part)
@@ -85,7 +98,7 @@ class _Replay:
             self._close_group()
         alias = self._aliases(part)
         self.group += [
-            self._emit(
+            self.instances.emit(
                 number,
                 []
                 if any(tensor.producer in inside for tensor in self.program.reads[number])
@@ -103,8 +116,8 @@ class _Replay:
         alias: dict[int, Any] = {}
         for number in part:
             operation = self.program.operations[number]
-            if sibling_of(operation.type) and (number, 0) in self.newest:
-                shared = self._instance(shared_gradient(operation))
+            if sibling_of(operation.type) and (number, 0) in self.instances.newest:
+                shared = self.instances.of(shared_gradient(operation))
                 if id(shared) not in alias:
                     alias[id(shared)] = self.emitter.alias(shared)
         return alias
@@ -112,7 +125,11 @@ class _Replay:
     def _close_group(self) -> None:
         """Let all that follows wait for all that is there."""
         if len(self.group) > 1:
-            with self.emitter.target.control_dependencies(self.group):
+            # On their device: to wait for another one would take time.
+            with (
+                self.emitter.target.control_dependencies(self.group),
+                tf.device(self.group[0].device or None),
+            ):
                 self.group = [tf.no_op()]
         self.waits_for = self.group or self.waits_for
         self.group = []
@@ -126,85 +143,12 @@ class _Replay:
                 self._emit_part([number])
             return
         for number in attached:
-            made = self._emit(number, [])
+            made = self.instances.emit(number, [])
             if any(self._is_large(tensor) for tensor in self.program.reads[number]):
                 self.group.append(made)
 
     def _is_large(self, tensor: Tensor) -> bool:
-        return (tensor.producer, tensor.index) not in self.tiny
-
-    def _emit(
-        self, number: int, control_inputs: Sequence[Any], alias: Mapping[int, Any] = _NO_ALIASES
-    ) -> Any:
-        operation = self.program.operations[number]
-        inputs = [self._instance(each) for each in operation.inputs]
-        inputs = [alias.get(id(each), each) for each in inputs]
-        if operation.type == "AddN" and len(inputs) > 2:
-            inputs = [inputs[place] for place in self.program.sums.order(operation)]
-            copy = self.emitter.create_sum(operation, inputs, control_inputs)
-        else:
-            copy = self.emitter.create(operation, inputs, control_inputs)
-        for index, output in enumerate(copy.outputs):
-            key = (number, index)
-            # A tiny tensor stays from its first computation on.
-            if key not in self.tiny or key not in self.newest:
-                self.newest[key] = output
-        return copy
-
-    def _instance(self, tensor: Any) -> Any:
-        """The tensor that stands for `tensor` now."""
-        now: dict[tuple[str, int], Any] = {}
-
-        def make(each: Any) -> None:
-            now[tensor_key(each)] = self._make(
-                each, [now[tensor_key(n)] for n in self._needs(each)]
-            )
-
-        finish(tensor, now, tensor_key, self._needs, make)
-        return now[tensor_key(tensor)]
-
-    def _needs(self, tensor: Any) -> list[Any]:
-        """What must be there before something can stand for `tensor`."""
-        operation = tensor.op
-        if operation.name in self.number or self.emitter.provided(tensor) is not None:
-            return []
-        if operation.name in self.program.constants:
-            equal = self._equal_constant(tensor)
-            there = self.emitter.provided(equal) is not None
-            return [] if there else list(equal.op.inputs)
-        if operation.type in PASS_THROUGH:
-            return [operation.inputs[tensor.value_index]]
-        return list(operation.inputs)
-
-    def _make(self, tensor: Any, inputs: list[Any]) -> Any:
-        """What stands for `tensor`, where `inputs` stand for what it needs."""
-        operation = tensor.op
-        if operation.name in self.number:
-            return self.newest[self.number[operation.name], tensor.value_index]
-        if operation.name in self.program.constants:
-            tensor = self._equal_constant(tensor)
-        provided = self.emitter.provided(tensor)
-        if provided is not None:
-            return provided
-        if operation.name in self.program.constants or operation.type in SOURCES:
-            self.emitter.create_shared(tensor.op, inputs)
-            return self.emitter.provided(tensor)
-        assert operation.type in VIEWS, f"nothing stands for {tensor}"
-        if operation.type in PASS_THROUGH:
-            return inputs[0]
-        key = (operation.name, tensor.value_index, tuple(id(each) for each in inputs))
-        if key not in self.views:
-            copy = self.emitter.create(operation, inputs)
-            for index, output in enumerate(copy.outputs):
-                # The inputs are held, so that no other tensor can get the id of one of them.
-                self.views[operation.name, index, key[2]] = output, inputs
-        return self.views[key][0]
-
-    def _equal_constant(self, tensor: Any) -> Any:
-        """The tensor of the one that stands for all equal constants."""
-        first = self.program.constants[tensor.op.name]
-        equal = self.program.concrete.graph.get_operation_by_name(first)
-        return equal.outputs[tensor.value_index]
+        return (tensor.producer, tensor.index) not in self.instances.tiny
 
 
 def parts_of_node(operations: Sequence[Any], members: Sequence[int]) -> list[list[int]]:

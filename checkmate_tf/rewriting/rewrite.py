@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +14,8 @@ from checkmate_tf.rewriting.replay import replay
 from checkmate_tf.trace.inputs import argument_placeholders
 from profiles.tensorflow_internals import a_tape_may_record, bound_arguments
 from solvers import Schedule, simulate
+
+Emit = Callable[[Sequence[Any]], list[Any]]
 
 
 def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) -> Callable[..., Any]:
@@ -50,18 +53,30 @@ def rewrite_extracted(
     `function` is what `as_function` made of them, if it has been called before.
     """
     simulate(extracted.graph, schedule)
-    concrete = extracted.program.concrete
+    return in_place_of(extracted.program.concrete, partial(replay, extracted, schedule), function)
+
+
+def in_place_of(
+    concrete: Any, emit: Emit, function: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """A callable that does what `emit` creates, with the arguments and results of `concrete`.
+
+    Args:
+        concrete: the traced step.
+        emit: creates operations in the default graph; from one tensor for each flat argument to
+            one for each flat output.
+        function: what `function_of` made of them, if it has been called before.
+    """
 
     @functools.cache
     def alone() -> Callable[..., Any]:
-        return function or as_function(extracted, schedule)
+        return function or function_of(concrete, emit)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         flat = _flat_arguments(concrete, args, kwargs)
-        # A tape sees calls of functions, but not the operations that a replay creates.
+        # A tape sees calls of functions, but not the operations that are created here.
         becomes_part = tf.inside_function() and not a_tape_may_record()
-        outputs = replay(extracted, schedule, flat) if becomes_part else alone()(*flat)
-        return pack_outputs(concrete, outputs)
+        return pack_outputs(concrete, emit(flat) if becomes_part else alone()(*flat))
 
     return call
 
@@ -80,12 +95,16 @@ def _flat_arguments(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def as_function(extracted: Extraction, schedule: Schedule) -> Any:
     """A ConcreteFunction from the flat arguments of the traced step to its flat outputs."""
-    placeholders = argument_placeholders(extracted.program.concrete)
-    specs = [tf.TensorSpec(each.shape, each.dtype) for each in placeholders]
+    return function_of(extracted.program.concrete, partial(replay, extracted, schedule))
+
+
+def function_of(concrete: Any, emit: Emit) -> Any:
+    """As `as_function`, of what `emit` creates."""
+    specs = [tf.TensorSpec(each.shape, each.dtype) for each in argument_placeholders(concrete)]
 
     # A name without "<lambda>": with it TensorFlow would not find the lines of an error.
     def rematerialized(*arguments: Any) -> list[Any]:
-        return replay(extracted, schedule, arguments)
+        return emit(arguments)
 
     function = tf.function(rematerialized, input_signature=specs, autograph=False)
     # Called by itself the tf.function would be counted among those that are traced too often.

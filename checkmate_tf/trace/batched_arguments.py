@@ -47,7 +47,7 @@ class BatchedArguments:
             arguments: of a call.
             batch_size: what steps are planned for.
         """
-        leaves = tf.nest.flatten(arguments)
+        leaves = _leaves(arguments)
         arrays = {place: each for place, each in enumerate(leaves) if shape_of(each)}
         places = self._learned(arrays, len(leaves), batch_size) & arrays.keys()
         if places:
@@ -59,7 +59,8 @@ class BatchedArguments:
         places = self.places(arguments, batch_size)
 
         def relaxed(place: int, value: Any) -> Any:
-            size = shape_of(value)[0] if place in places else None
+            shape = shape_of(value) if place in places else ()
+            size = shape[0] if shape else None
             if size is None or size > batch_size:
                 return value
             return tf.TensorSpec([None, *value.shape[1:]], value.dtype)
@@ -72,7 +73,7 @@ class BatchedArguments:
     def places(self, arguments: Arguments, batch_size: int | None) -> frozenset[int]:
         """Which of the flat arguments carry the batch, by number."""
         batch = self.batch_of(arguments, batch_size)
-        leaves = tf.nest.flatten(arguments)
+        leaves = _leaves(arguments)
         known = self._places.get(len(leaves), range(len(leaves)))
         alike = None if batch is None else shape_of(batch)[:1]
         return frozenset(place for place in known if shape_of(leaves[place])[:1] == alike)
@@ -92,6 +93,16 @@ class BatchedArguments:
         if known and batch_size is not None:
             self._places[count] = known
         return known
+
+
+def _leaves(arguments: Arguments) -> list[Any]:
+    """The flat arguments; of values for several replicas, that of the first one."""
+    return list(map(_on_a_replica, tf.nest.flatten(arguments)))
+
+
+def _on_a_replica(value: Any) -> Any:
+    is_one_for_each = isinstance(value, tf.distribute.DistributedValues)
+    return value.values[0] if is_one_for_each and not isinstance(value, tf.Variable) else value
 
 
 def _likely(value: Any) -> tuple[bool, int]:

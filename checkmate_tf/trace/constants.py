@@ -36,7 +36,8 @@ def folded_constants(needed: Iterable[Any], size: Callable[[Any], int]) -> dict[
         if not is_given and not _is_folded(operation, of, size):
             continue
         inputs = tuple((of[each.op.name], each.value_index) for each in operation.inputs)
-        key = operation.type, _attributes(operation), inputs
+        # One of another device would have to be sent at every step.
+        key = operation.type, operation.device, _attributes(operation), inputs
         of[operation.name] = number.setdefault(key, len(number))
         if not is_given:
             found[operation.name] = first.setdefault(of[operation.name], operation.name)

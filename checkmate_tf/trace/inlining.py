@@ -22,6 +22,7 @@ from checkmate_tf.trace.operations import PASS_THROUGH
 from checkmate_tf.trace.sizes import topological
 from profiles.tensorflow_internals import (
     body_of_function,
+    captured_tensors,
     copy_variable_content,
     function_in_graph,
     set_traceback,
@@ -56,6 +57,11 @@ class InlinedFunction:
         return self.original.captured_inputs
 
     @property
+    def _captured_inputs(self) -> Any:
+        """The same before functions for what is made anew at every call are called."""
+        return captured_tensors(self.original)
+
+    @property
     def function_type(self) -> Any:
         """The original's, which binds arguments."""
         return self.original.function_type
@@ -84,6 +90,11 @@ def inlined(concrete: Any) -> Any:
     if not any(op.type in CALLS for op in concrete.graph.get_operations()):
         return concrete
     return _Inliner(concrete).run()
+
+
+def as_traced(concrete: Any) -> Any:
+    """The ConcreteFunction that `concrete` is, or was made of."""
+    return concrete.original if isinstance(concrete, InlinedFunction) else concrete
 
 
 def is_taken_apart(operation: Any) -> bool:

@@ -56,6 +56,7 @@ class Program:
             equal, which stands for all.
         fixed_bytes: bytes of variables, inputs and constants.
         guessed: operations whose output sizes depend on data and were guessed.
+        captured: (placeholder, captured tensor) of variables and other things from outside.
     """
 
     concrete: Any
@@ -68,6 +69,7 @@ class Program:
     constants: dict[str, str]
     fixed_bytes: int
     guessed: tuple[Any, ...]
+    captured: tuple[tuple[Any, Any], ...]
 
     @cached_property
     def sums(self) -> SumOrders:
@@ -163,6 +165,7 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         constants=constants,
         fixed_bytes=_fixed_bytes(concrete, needed, constants, sizes),
         guessed=tuple(sizes.guessed.values()),
+        captured=tuple(captures(concrete)),
     )
 
 

@@ -21,7 +21,6 @@ from checkmate_tf.trace.batched_arguments import Arguments, narrowed, shape_of
 from checkmate_tf.trace.keras_models import same_state, training_state
 from checkmate_tf.user_warnings import warn_user
 from profiles.tensorflow_internals import converted_by_autograph, tracing_options
-from solvers import CheckmateError
 
 _CHANGES = 3
 """Traces for new values of one argument until a warning names it."""
@@ -235,16 +234,7 @@ def _signature(function: Any) -> inspect.Signature | None:
 def _concrete(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if _is_concrete(function):
         return function
-    try:
-        return function.get_concrete_function(*args, **kwargs)
-    except RuntimeError as error:
-        if "merge_call" not in str(error):
-            raise
-        raise CheckmateError(
-            "the step updates variables of all replicas (the optimizer does), which can't be "
-            "traced inside one replica: rematerialize a function that returns the loss and the "
-            "gradients, call it with strategy.run, and apply the gradients outside of it"
-        ) from error
+    return function.get_concrete_function(*args, **kwargs)
 
 
 class _ChangingArguments:

@@ -228,6 +228,34 @@ def test_captured_tensors_can_be_exchanged_for_one_call() -> None:
     assert (variable.numpy(), copy.numpy()) == (3.0, 12.0)
 
 
+def test_captured_tensors_are_told_without_making_them() -> None:
+    made: list[int] = []
+
+    def make() -> tf.Tensor:
+        made.append(1)
+        return tf.constant(3.0)
+
+    variable = tf.Variable(1.0)
+
+    @tf.function(autograph=False)
+    def function() -> tf.Tensor:
+        graph = tf.compat.v1.get_default_graph()
+        return variable + graph.capture_call_time_value(make, tf.TensorSpec(()))
+
+    concrete = function.get_concrete_function()
+    handle, later = internals.captured_tensors(concrete)
+    assert handle is variable.handle
+    assert callable(later)
+    assert not made
+    assert float(concrete()) == 4
+    assert made
+
+
+def test_one_process_shares_with_nobody() -> None:
+    """What workers share is tested where they do: tests/checkmate_tf/distribution."""
+    assert internals.first_job() is None
+
+
 def test_a_tape_is_noticed() -> None:
     assert not internals.a_tape_may_record()
     with tf.GradientTape():

@@ -1,0 +1,112 @@
+"""The newest computation of every tensor of a traced step, in the graph that is being built."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from checkmate_tf.trace.depth_first import finish, tensor_key
+from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.operations import PASS_THROUGH, SOURCES, VIEWS
+from checkmate_tf.trace.program import Program, Tensor
+
+_NO_ALIASES: Mapping[int, Any] = {}
+
+
+class Instances:
+    """Computes operations of a program, any number of times, each on the newest of its inputs."""
+
+    def __init__(self, program: Program, emitter: Emitter, tiny: Collection[Tensor] = ()) -> None:
+        """What is not of the program must be provided by the emitter.
+
+        Args:
+            program: the operations that are to be computed.
+            emitter: into the graph that is being built.
+            tiny: tensors that stay from their first computation on.
+        """
+        self.program = program
+        self.emitter = emitter
+        self.number = {op.name: place for place, op in enumerate(program.operations)}
+        self.newest: dict[tuple[int, int], Any] = {}
+        self.views: dict[tuple[str, int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
+        self.tiny = {(tensor.producer, tensor.index) for tensor in tiny}
+
+    def emit(
+        self, number: int, control_inputs: Sequence[Any], alias: Mapping[int, Any] = _NO_ALIASES
+    ) -> Any:
+        """Compute an operation once more, after `control_inputs`; returns the copy.
+
+        Args:
+            number: of the operation.
+            control_inputs: operations of the graph that is being built.
+            alias: what to take instead of an input, by its id.
+        """
+        operation = self.program.operations[number]
+        inputs = [self.of(each) for each in operation.inputs]
+        inputs = [alias.get(id(each), each) for each in inputs]
+        if operation.type == "AddN" and len(inputs) > 2:
+            inputs = [inputs[place] for place in self.program.sums.order(operation)]
+            copy = self.emitter.create_sum(operation, inputs, control_inputs)
+        else:
+            copy = self.emitter.create(operation, inputs, control_inputs)
+        for index, output in enumerate(copy.outputs):
+            key = (number, index)
+            # A tiny tensor stays from its first computation on.
+            if key not in self.tiny or key not in self.newest:
+                self.newest[key] = output
+        return copy
+
+    def of(self, tensor: Any) -> Any:
+        """The tensor that stands for `tensor` now."""
+        now: dict[tuple[str, int], Any] = {}
+
+        def make(each: Any) -> None:
+            now[tensor_key(each)] = self._make(
+                each, [now[tensor_key(n)] for n in self._needs(each)]
+            )
+
+        finish(tensor, now, tensor_key, self._needs, make)
+        return now[tensor_key(tensor)]
+
+    def _needs(self, tensor: Any) -> list[Any]:
+        """What must be there before something can stand for `tensor`."""
+        operation = tensor.op
+        if operation.name in self.number or self.emitter.provided(tensor) is not None:
+            return []
+        if operation.name in self.program.constants:
+            equal = self._equal_constant(tensor)
+            there = self.emitter.provided(equal) is not None
+            return [] if there else list(equal.op.inputs)
+        if operation.type in PASS_THROUGH:
+            return [operation.inputs[tensor.value_index]]
+        return list(operation.inputs)
+
+    def _make(self, tensor: Any, inputs: list[Any]) -> Any:
+        """What stands for `tensor`, where `inputs` stand for what it needs."""
+        operation = tensor.op
+        if operation.name in self.number:
+            return self.newest[self.number[operation.name], tensor.value_index]
+        if operation.name in self.program.constants:
+            tensor = self._equal_constant(tensor)
+        provided = self.emitter.provided(tensor)
+        if provided is not None:
+            return provided
+        if operation.name in self.program.constants or operation.type in SOURCES:
+            self.emitter.create_shared(tensor.op, inputs)
+            return self.emitter.provided(tensor)
+        assert operation.type in VIEWS, f"nothing stands for {tensor}"
+        if operation.type in PASS_THROUGH:
+            return inputs[0]
+        key = (operation.name, tensor.value_index, tuple(id(each) for each in inputs))
+        if key not in self.views:
+            copy = self.emitter.create(operation, inputs)
+            for index, output in enumerate(copy.outputs):
+                # The inputs are held, so that no other tensor can get the id of one of them.
+                self.views[operation.name, index, key[2]] = output, inputs
+        return self.views[key][0]
+
+    def _equal_constant(self, tensor: Any) -> Any:
+        """The tensor of the one that stands for all equal constants."""
+        first = self.program.constants[tensor.op.name]
+        equal = self.program.concrete.graph.get_operation_by_name(first)
+        return equal.outputs[tensor.value_index]
