@@ -54,7 +54,7 @@ def plan_and_interrupt(model, data, seconds):
         time.sleep(0.2)  # one that was on its way arrives here at the latest
     except KeyboardInterrupt:
         assert not in_time, "an interrupt was swallowed"
-        in_time = step.plan is None
+        in_time = not step.plan
     assert bits(model) == before, "variables have changed"
     return in_time
 
