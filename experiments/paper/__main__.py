@@ -4,8 +4,9 @@
     python -m experiments.paper fig5 --graphs DIR   # one, also on the authors' profiles
     python -m experiments.paper --quick             # a small form of each, some minutes
 
-Layer graphs only, nothing is trained. The networks are built with Keras, so that they need
-TensorFlow, once. `--jobs 8` answers eight questions at a time, `--backend dask` through joblib's
+The paper's own parts are of layer graphs, and nothing is trained. The networks are built with Keras,
+so that they need TensorFlow, once. The parts from fig1 on train real Keras models, each in a process
+of its own, one at a time. `--jobs 8` answers eight questions at a time, `--backend dask` through joblib's
 backend of that name, with the client that is there.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.paper import appendix, fig5, fig6, fig7, fig8, networks, table2
+from experiments.paper.executed import budgets, fig1, largest_batch, least_memory, same_curve
 from experiments.paper.settings import Settings
 
 PARTS: dict[str, Callable[[Settings], None]] = {
@@ -26,6 +28,11 @@ PARTS: dict[str, Callable[[Settings], None]] = {
     "fig7": fig7.run,
     "fig8": fig8.run,
     "appendix": appendix.run,
+    "fig1": fig1.run,
+    "executed": budgets.run,
+    "least_memory": least_memory.run,
+    "largest_batch": largest_batch.run,
+    "same_curve": same_curve.run,
 }
 
 _RESULTS = Path(__file__).parent / "results"

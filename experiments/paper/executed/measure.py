@@ -1,0 +1,53 @@
+"""Trials as cells, one process at a time, and the figures that every table needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from experiments.paper.cells import Cell
+from experiments.paper.executed.trial import Trial, run_trial
+from experiments.paper.settings import Settings
+
+
+def measured(settings: Settings, title: str, trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """What each trial measured; those that were done before are read."""
+    cells = [
+        Cell(f"{each.network} {each.way} {each.budget or ''}", run_trial, {"trial": each})
+        for each in trials
+    ]
+    return settings.answers(title, cells, jobs=1)  # more at a time would spoil each other's times
+
+
+def peak(figures: dict[str, Any]) -> int:
+    """The most bytes of the measured steps."""
+    return int(max(figures["peaks"]))
+
+
+def added(figures: dict[str, Any]) -> int:
+    """The most bytes that a step adds to what is held before it."""
+    return peak(figures) - int(figures["resident"])
+
+
+def times_plain(figures: dict[str, Any], way: str) -> float | None:
+    """The median step over the median plain step; None where they were not timed."""
+    seconds = figures.get("compared_seconds")
+    if not seconds:
+        return None
+    return float(median(seconds[way]) / median(seconds["plain"]))
+
+
+def budget_at(plain: dict[str, Any], share: float) -> int:
+    """Resident bytes, and a share of what the plain step adds to them."""
+    return int(plain["resident"] + share * added(plain))
+
+
+def outcome(figures: dict[str, Any]) -> str:
+    """How a trial ended, in a few words."""
+    if figures["ended"] != "error":
+        return str(figures["ended"])
+    lines = [each.strip() for each in figures["why"].splitlines() if each.strip()]
+    told = [each for each in lines if "custom_gradient decorator" in each]
+    last = next((each for each in reversed(lines) if "Error" in each), lines[-1] if lines else "")
+    return "error: " + (told or [last])[0].replace("\x1b[1m", "").replace("\x1b[0m", "")[:120]
