@@ -4,9 +4,9 @@
     python -m experiments.paper fig5 --graphs DIR   # one, also on the authors' profiles
     python -m experiments.paper --quick             # a small form of each, some minutes
 
-The paper's own parts are of layer graphs, and nothing is trained. The networks are built with Keras,
-so that they need TensorFlow, once. The parts from fig1 on train real Keras models, each in a process
-of its own, one at a time. `--jobs 8` answers eight questions at a time, `--backend dask` through joblib's
+The paper's own parts are of layer graphs, and nothing is trained; Keras builds the networks, once.
+The parts from fig1 on train real Keras models, each in a process of its own, one at a time.
+`--jobs 8` answers eight questions of the other parts at a time, `--backend dask` through joblib's
 backend of that name, with the client that is there.
 """
 

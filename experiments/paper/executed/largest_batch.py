@@ -29,10 +29,10 @@ _STEPS, _TURNS = 3, 4
 def run(settings: Settings) -> None:
     """Search for every way; then time what was found."""
     quick = settings.quick
-    name, side, limit = ("tiny", 32, 24) if quick else ("MobileNetV2", 96, 512)
+    name, side, limit = ("tiny", 32, 160) if quick else ("MobileNetV2", 64, 256)
     limit *= 2**20
     rows: list[dict[str, Any]] = []
-    guess = 32 if quick else 48
+    guess = 128 if quick else 40
     for way in ("plain", OURS) if quick else _WAYS:
         trial = Trial(
             name, 1, side, way, steps=_STEPS, limit=limit, one_dnn=False,
@@ -44,11 +44,11 @@ def run(settings: Settings) -> None:
             (answer,) = measured(settings, title, [replace(trial, batch=batch)])
             return answer
 
-        batch = largest(lambda each: fits(train(each)), guess, 1.25, 0.3 if quick else 0.06)
-        figures = train(max(1, batch))
-        timed = (
-            _timed(settings, replace(trial, batch=batch)) if batch and way != "plain" else None
+        batch = largest(
+            lambda each: fits(train(each)), guess, 2.0 if quick else 1.4, 0.7 if quick else 0.06
         )
+        figures = train(max(1, batch))
+        timed = _timed(settings, replace(trial, batch=batch)) if batch and way != "plain" else None
         plan = figures.get("plan")
         rows.append(
             {
@@ -64,7 +64,7 @@ def run(settings: Settings) -> None:
                 "outcome": outcome(figures),
             }
         )
-        guess = batch or guess
+        guess = 2 * batch if _WAYS.index(way) == len(_WAYS) - 2 else batch or guess
         settings.write_table("largest_batch", f"largest batch in {limit >> 20} MiB", rows)
 
 
@@ -111,5 +111,3 @@ def _timed(settings: Settings, trial: Trial) -> float | None:
     asked = replace(trial, limit=None, turns=_TURNS, steps=2)
     (figures,) = measured(settings, f"largest batch, {trial.way}, timed", [asked])
     return times_plain(figures, trial.way) if figures["ended"] == "trained" else None
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -47,7 +48,9 @@ def outcome(figures: dict[str, Any]) -> str:
     """How a trial ended, in a few words."""
     if figures["ended"] != "error":
         return str(figures["ended"])
-    lines = [each.strip() for each in figures["why"].splitlines() if each.strip()]
+    lines = [each.strip() for each in str(figures["why"]).splitlines() if each.strip()]
     told = [each for each in lines if "custom_gradient decorator" in each]
-    last = next((each for each in reversed(lines) if "Error" in each), lines[-1] if lines else "")
-    return "error: " + (told or [last])[0].replace("\x1b[1m", "").replace("\x1b[0m", "")[:120]
+    errors = (
+        told or [each for each in lines if "Error" in each][-1:] or lines[-1:] or ["no message"]
+    )
+    return "error: " + re.sub(r"\x1b\[\d+m", "", errors[0])[:120]

@@ -151,7 +151,7 @@ def densenet161(side: int) -> Any:
     return keras.Model(inputs, layers.Dense(_CLASSES, activation="softmax")(x), name="densenet161")
 
 
-KINDS = {name: ALL_WORKLOADS[name] for name in ("MobileNetV2", "VGG16", "ResNet50", "U-Net", "GPT")}
+KINDS = {name: ALL_WORKLOADS[name] for name in ("U-Net", "MobileNetV2", "GPT", "ResNet50", "VGG16")}
 KINDS["grouped"] = Workload(resnext, 4, 48)
 """A network of every kind, at the sizes at which they are trained under budgets."""
 

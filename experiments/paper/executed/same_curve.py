@@ -49,7 +49,9 @@ def run(settings: Settings) -> None:
         "of plain's activation memory": added(ours) / added(plain),
         "first loss": plain["losses"][0],
         "last loss": plain["losses"][-1],
-        "losses equal": sum(one == other for one, other in zip(plain["losses"], ours["losses"], strict=True)),
+        "losses equal": sum(
+            one == other for one, other in zip(plain["losses"], ours["losses"], strict=True)
+        ),
         "same bits": same_bits(plain, ours),
     }
     settings.write_table("same_curve_summary", "the same curve", [summary])

@@ -1,6 +1,6 @@
 """One training in a process of its own, plain or in less memory: peaks, times, what was held when.
 
-    python -m experiments.paper.executed.trial '{"network": "tiny", ...}' figures.json
+python -m experiments.paper.executed.trial '{"network": "tiny", ...}' figures.json
 """
 
 from __future__ import annotations
