@@ -156,21 +156,21 @@ KINDS["grouped"] = Workload(resnext, 4, 48)
 """A network of every kind, at the sizes at which they are trained under budgets."""
 
 PUBLISHED = {
-    "AlexNet": Workload(alexnet, 64, 224),
-    "VGG11": Workload(_vgg(1, 1, 2, 2, 2), 8, 224),
-    "VGG13": Workload(_vgg(2, 2, 2, 2, 2), 8, 224),
-    "VGG16 224": Workload(_application("VGG16"), 8, 224),
-    "VGG19": Workload(_application("VGG19"), 8, 224),
-    "ResNet18": Workload(_basic_resnet(2, 2, 2, 2), 16, 224),
-    "ResNet34": Workload(_basic_resnet(3, 4, 6, 3), 16, 224),
-    "ResNet50 224": Workload(_application("ResNet50"), 8, 224),
-    "ResNet101": Workload(_application("ResNet101"), 8, 224),
-    "ResNet152": Workload(_application("ResNet152"), 8, 224),
-    "DenseNet121": Workload(_application("DenseNet121"), 8, 224),
-    "DenseNet161": Workload(densenet161, 8, 224),
-    "DenseNet169": Workload(_application("DenseNet169"), 8, 224),
-    "DenseNet201": Workload(_application("DenseNet201"), 8, 224),
-    "Inception v3": Workload(_application("InceptionV3"), 8, 300),
+    "AlexNet": Workload(alexnet, 32, 224),
+    "VGG11": Workload(_vgg(1, 1, 2, 2, 2), 4, 224),
+    "VGG13": Workload(_vgg(2, 2, 2, 2, 2), 4, 224),
+    "VGG16 224": Workload(_application("VGG16"), 4, 224),
+    "VGG19": Workload(_application("VGG19"), 4, 224),
+    "ResNet18": Workload(_basic_resnet(2, 2, 2, 2), 8, 224),
+    "ResNet34": Workload(_basic_resnet(3, 4, 6, 3), 8, 224),
+    "ResNet50 224": Workload(_application("ResNet50"), 4, 224),
+    "ResNet101": Workload(_application("ResNet101"), 4, 224),
+    "ResNet152": Workload(_application("ResNet152"), 4, 224),
+    "DenseNet121": Workload(_application("DenseNet121"), 4, 224),
+    "DenseNet161": Workload(densenet161, 4, 224),
+    "DenseNet169": Workload(_application("DenseNet169"), 4, 224),
+    "DenseNet201": Workload(_application("DenseNet201"), 4, 224),
+    "Inception v3": Workload(_application("InceptionV3"), 4, 300),
 }
 """Those of Feng and Huang (2021) that train here, at batches that two cores have patience for."""
 

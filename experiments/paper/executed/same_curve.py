@@ -24,7 +24,7 @@ def run(settings: Settings) -> None:
     else:
         batches = _DIGITS // 32
         trial = Trial(
-            "MobileNetV2", 32, 64, steps=4 * batches, batches=batches, exact=True, one_dnn=False
+            "MobileNetV2", 32, 32, steps=3 * batches, batches=batches, exact=True, one_dnn=False
         )
         share = 0.5
     (plain,) = measured(settings, "same curve, plain", [trial])

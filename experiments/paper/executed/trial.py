@@ -10,10 +10,8 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,8 @@ from solvers.graph.files import read_json, write_whole
 OURS = "ours"
 """The way of `checkmate_tf.rematerialize`; the other ways are those of `alternatives`."""
 
-_POINTS = 400
-"""Of a curve of memory over time."""
+_INTERVALS = 400
+"""Of a curve of memory over time that is kept."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +121,7 @@ def train(trial: Trial) -> dict[str, Any]:
         measured_step,
         turn_off_fusions,
     )
+    from experiments.paper.executed.memory_curve import memory_curve, thinned
     from experiments.paper.executed.networks import TRAINED
 
     if trial.limit is not None:
@@ -153,12 +152,14 @@ def train(trial: Trial) -> dict[str, Any]:
         figures["plan"] = describe_plan(plan)
         figures["plan"]["share_of_forward"] = forward_share(plan.graph)
     if trial.curve:
-        figures["curves"] = {trial.way: recorded(lambda: step(batches[0]))}
+        figures["curves"] = {trial.way: thinned(memory_curve(lambda: step(batches[0])), _INTERVALS)}
     if trial.turns or trial.curve:
         _, other = made(Trial(trial.network, trial.batch, trial.side))
         if trial.curve:
             float(other(batches[0])["loss"])
-            figures["curves"]["plain"] = recorded(lambda: other(batches[0]))
+            figures["curves"]["plain"] = thinned(
+                memory_curve(lambda: other(batches[0])), _INTERVALS
+            )
         if trial.turns:
             steps = {"plain": other, trial.way: step}
             figures["compared_seconds"] = alternate(steps, batches, trial.turns)
@@ -207,45 +208,6 @@ def forward_share(graph: Any) -> float:
     """The forward pass's share of the cost of a step."""
     forward = sum(each.cost for each in graph.nodes if not each.backward)
     return float(forward / graph.one_pass_cost)
-
-
-def recorded(run: Callable[[], Any]) -> list[tuple[float, int]]:
-    """Seconds and bytes held while `run` computes: the most in each of a few hundred intervals.
-
-    A thread asks the allocator as often as it can, some thousand times a second.
-    """
-    with _sampling() as samples:
-        before = time.perf_counter()
-        float(run()["loss"])
-        after = time.perf_counter()
-    inside = [each for each in samples if before <= each[0] <= after]
-    most: dict[int, tuple[float, int]] = {}
-    for moment, held in inside:
-        place = int((moment - before) / (after - before) * _POINTS)
-        if place not in most or held > most[place][1]:
-            most[place] = (moment - before, held)
-    return [most[place] for place in sorted(most)]
-
-
-@contextmanager
-def _sampling() -> Iterator[list[tuple[float, int]]]:
-    import tensorflow as tf
-
-    samples: list[tuple[float, int]] = []
-    done = threading.Event()
-
-    def sample() -> None:
-        while not done.is_set():
-            held = tf.config.experimental.get_memory_info("CPU:0")["current"]
-            samples.append((time.perf_counter(), int(held)))
-
-    thread = threading.Thread(target=sample, daemon=True)
-    thread.start()
-    try:
-        yield samples
-    finally:
-        done.set()
-        thread.join()
 
 
 if __name__ == "__main__":
