@@ -44,10 +44,11 @@ def run(settings: Settings) -> None:
             return answer
 
         batch = largest(
-            lambda each: fits(train(each)), guess, 2.0 if quick else 1.4, 0.7 if quick else 0.06
+            lambda each: fits(train(each)), guess, 2.0 if quick else 1.4, 1.0 if quick else 0.06
         )
         figures = train(max(1, batch))
-        timed = _timed(settings, replace(trial, batch=batch)) if batch and way != "plain" else None
+        is_timed = batch and way != "plain" and not quick
+        timed = _timed(settings, replace(trial, batch=batch)) if is_timed else None
         plan = figures.get("plan")
         rows.append(
             {
@@ -64,7 +65,7 @@ def run(settings: Settings) -> None:
             }
         )
         # Ours is likely to train some times as many as plain, the others as many or a few more.
-        guess = 3 * batch if way == "plain" else rows[0]["largest batch"]
+        guess = (2 if quick else 3) * batch if way == "plain" else rows[0]["largest batch"]
         settings.write_table("largest_batch", f"largest batch in {limit >> 20} MiB", rows)
 
 
