@@ -91,7 +91,7 @@ def curves(
         color, line = styles[way]
         axes.plot(
             [moment for moment, _ in points], [held / 1e6 for _, held in points],
-            color=color, linestyle=line,
+            color=color, linestyle=line, drawstyle="steps-post",
             label=f"{titles[way]}, the allocator's peak {peaks[way] / 1e6:.0f} MB",
         )  # fmt: skip
     axes.axhline(budget / 1e6, color="black", linestyle="--", label=f"budget {budget / 1e6:.0f} MB")

@@ -5,6 +5,7 @@ python -m experiments.paper.executed.trial '{"network": "tiny", ...}' figures.js
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import subprocess
@@ -17,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from checkmate_tf.workloads.trial import EXHAUSTED, TOO_SMALL, trial_environment
+from experiments.paper.executed.memory_curve import Curve, memory_curve, thinned
 from solvers.graph.files import read_json, write_whole
 
 OURS = "ours"
 """The way of `checkmate_tf.rematerialize`; the other ways are those of `alternatives`."""
 
-_INTERVALS = 400
-"""Of a curve of memory over time that is kept."""
+_RECORDINGS, _INTERVALS = 5, 400
+"""Runs of which a curve of memory over time is kept, and its intervals."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Trial:
         turns: steps that are timed beside as many plain ones, in turn.
         exact: graph rewrites off, so that bits can be compared.
         batches: of data, of which every step gets the next.
-        curve: also record what is held while a step runs, and while a plain one does.
+        curve: also record what is held while a step runs.
         limit: bytes that the allocator may hold, or None.
         one_dnn: whether TensorFlow's oneDNN kernels are on.
         time_limit: seconds of the solver.
@@ -66,7 +68,7 @@ def run_trial(trial: Trial) -> dict[str, Any]:
     `ended` says how it went: "trained", "out of memory", "budget too small", or the error. What is
     there with "trained": `resident` (bytes held before the first step), `peaks` and `seconds` of
     the first steps, their `losses`, `digests` of the variables after them, `compared_seconds`,
-    `curves`, `plan`.
+    `curve`, `plan`.
 
     Raises:
         RuntimeError: the process was ended from outside.
@@ -121,7 +123,6 @@ def train(trial: Trial) -> dict[str, Any]:
         measured_step,
         turn_off_fusions,
     )
-    from experiments.paper.executed.memory_curve import memory_curve, thinned
     from experiments.paper.executed.networks import TRAINED
 
     if trial.limit is not None:
@@ -152,17 +153,11 @@ def train(trial: Trial) -> dict[str, Any]:
         figures["plan"] = describe_plan(plan)
         figures["plan"]["share_of_forward"] = forward_share(plan.graph)
     if trial.curve:
-        figures["curves"] = {trial.way: thinned(memory_curve(lambda: step(batches[0])), _INTERVALS)}
-    if trial.turns or trial.curve:
+        figures["curve"] = recorded(functools.partial(step, batches[0]))
+    if trial.turns:
         _, other = made(Trial(trial.network, trial.batch, trial.side))
-        if trial.curve:
-            float(other(batches[0])["loss"])
-            figures["curves"]["plain"] = thinned(
-                memory_curve(lambda: other(batches[0])), _INTERVALS
-            )
-        if trial.turns:
-            steps = {"plain": other, trial.way: step}
-            figures["compared_seconds"] = alternate(steps, batches, trial.turns)
+        steps = {"plain": other, trial.way: step}
+        figures["compared_seconds"] = alternate(steps, batches, trial.turns)
     return figures
 
 
@@ -186,6 +181,12 @@ def made(trial: Trial) -> tuple[Any, Callable[[Any], Any]]:
         model.train_step, budget=trial.budget, time_limit=trial.time_limit
     )
     return model, step
+
+
+def recorded(run: Callable[[], Any]) -> Curve:
+    """What is held while a step runs: of several runs the quickest, as others may be at work."""
+    curves = [memory_curve(run) for _ in range(_RECORDINGS)]
+    return thinned(min(curves, key=lambda curve: curve[-1][0]), _INTERVALS)
 
 
 def digests(model: Any) -> dict[str, str]:
