@@ -16,7 +16,7 @@ from experiments.paper.settings import Settings
 _PRECISELY = 0.01
 """By how much a cut may be less than theirs; theirs are printed in whole percent."""
 
-_TURNS = 3
+_TURNS = 7
 
 
 def run(settings: Settings) -> None:

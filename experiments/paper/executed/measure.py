@@ -32,11 +32,15 @@ def added(figures: dict[str, Any]) -> int:
 
 
 def times_plain(figures: dict[str, Any], way: str) -> float | None:
-    """The median step over the median plain step; None where they were not timed."""
+    """A step's time over that of the plain step before it, in the median; None if not timed.
+
+    Neighbours are compared, since a shared machine changes its speed.
+    """
     seconds = figures.get("compared_seconds")
     if not seconds:
         return None
-    return float(median(seconds[way]) / median(seconds["plain"]))
+    pairs = zip(seconds[way], seconds["plain"], strict=True)
+    return float(median(one / plain for one, plain in pairs))
 
 
 def budget_at(plain: dict[str, Any], share: float) -> int:
@@ -47,7 +51,8 @@ def budget_at(plain: dict[str, Any], share: float) -> int:
 def outcome(figures: dict[str, Any]) -> str:
     """How a trial ended, in a few words."""
     if figures["ended"] != "error":
-        return str(figures["ended"])
+        over = [each for each in figures.get("warnings", ()) if "more than the budget" in each]
+        return "; ".join([str(figures["ended"]), *over])
     lines = [each.strip() for each in str(figures["why"]).splitlines() if each.strip()]
     told = [each for each in lines if "custom_gradient decorator" in each]
     errors = (

@@ -30,7 +30,11 @@ def frontiers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     figure, panels = panels_of(len(networks), columns=3, size=(4.8, 4.2))
     named: dict[str, Any] = {}
     for axes, network in zip(panels, networks, strict=True):
-        own = [row for row in rows if row["network"] == network and row["outcome"] == "trained"]
+        own = [
+            row
+            for row in rows
+            if row["network"] == network and row["outcome"].startswith("trained")
+        ]
         for row in own:
             if row["way"] in _MARKERS:
                 axes.scatter(
@@ -48,7 +52,7 @@ def frontiers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         axes.set_title(network)
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=5, fontsize=10)
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=4, fontsize=10)
     figure.savefig(path, dpi=110)
 
 
