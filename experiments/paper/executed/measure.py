@@ -51,8 +51,8 @@ def budget_at(plain: dict[str, Any], share: float) -> int:
 def outcome(figures: dict[str, Any]) -> str:
     """How a trial ended, in a few words."""
     if figures["ended"] != "error":
-        over = [each for each in figures.get("warnings", ()) if "more than the budget" in each]
-        return "; ".join([str(figures["ended"]), *over])
+        over = [each for each in figures.get("warnings", ()) if "a step held" in each]
+        return "; ".join([str(figures["ended"]), *over]).replace("checkmate_tf: ", "")
     lines = [each.strip() for each in str(figures["why"]).splitlines() if each.strip()]
     told = [each for each in lines if "custom_gradient decorator" in each]
     errors = (
