@@ -27,8 +27,8 @@ class Workload:
     build: Callable[[int], Any]
     batch: int
     side: int
-    share: float
-    slowdown: float
+    share: float = 0.5
+    slowdown: float = 1.2
     kind: Kind = "images"
 
 
@@ -110,12 +110,22 @@ ALL_WORKLOADS = {
 
 def compiled(workload: Workload, side: int | None = None) -> Any:
     """The workload's model, compiled with SGD with momentum, its optimizer slots made."""
+    return compile_model(workload.build(side or workload.side), workload.kind)
+
+
+def compile_model(model: Any, kind: Kind, **options: Any) -> Any:
+    """Compile a model that has its weights, with SGD with momentum; the model.
+
+    Args:
+        model: a Keras model.
+        kind: of its data; the outputs are logits for "text", probabilities else.
+        options: more of the optimizer, like `gradient_accumulation_steps=2`.
+    """
     import keras
 
-    model = workload.build(side or workload.side)
     model.compile(
-        optimizer=keras.optimizers.SGD(0.01, momentum=0.9),
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=workload.kind == "text"),
+        optimizer=keras.optimizers.SGD(0.01, momentum=0.9, **options),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=kind == "text"),
         metrics=["accuracy"],
         jit_compile=False,
     )

@@ -52,14 +52,8 @@ def run_trial(
         save: file for the variables after the last step (.npz).
         options: more flags of this module, like `side=96` or `exact=True`.
     """
-    environment = {
-        **os.environ,
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "TF_ENABLE_ONEDNN_OPTS": "1" if one_dnn else "0",
-        "TF_CPU_ALLOCATOR_USE_BFC": "true",
-    }
+    environment = trial_environment(limit_bytes, one_dnn)
     if limit_bytes is not None:
-        environment["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(limit_bytes // 2**20)
         options["limit"] = limit_bytes // 2**20 * 2**20
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "figures.json"
@@ -82,6 +76,24 @@ def run_trial(
             raise RuntimeError(f"{' '.join(command)} failed:\n{ended.stderr[-3000:]}")
         figures: dict[str, Any] = read_json(output)
     return {"exhausted": False, **figures}
+
+
+def trial_environment(limit_bytes: int | None = None, one_dnn: bool = True) -> dict[str, str]:
+    """The environment of a process whose CPU allocator counts, and keeps a limit if there is one.
+
+    Args:
+        limit_bytes: what the allocator may hold, in whole MiB.
+        one_dnn: whether TensorFlow's oneDNN kernels are on.
+    """
+    environment = {
+        **os.environ,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TF_ENABLE_ONEDNN_OPTS": "1" if one_dnn else "0",
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",
+    }
+    if limit_bytes is not None:
+        environment["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(limit_bytes // 2**20)
+    return environment
 
 
 def main() -> int:
@@ -239,6 +251,7 @@ def describe_plan(plan: Any) -> dict[str, Any]:
 
     graph = plan.graph
     return {
+        "budget": plan.budget,
         "predicted_peak": plan.predicted_peak,
         "baseline_peak": plan.baseline_peak,
         "trial_run_peak": plan.measured_peak,

@@ -4,8 +4,9 @@
     python -m experiments.paper fig5 --graphs DIR   # one, also on the authors' profiles
     python -m experiments.paper --quick             # a small form of each, some minutes
 
-Layer graphs only, nothing is trained. The networks are built with Keras, so that they need
-TensorFlow, once. `--jobs 8` answers eight questions at a time, `--backend dask` through joblib's
+The paper's own parts are of layer graphs, and nothing is trained; Keras builds the networks, once.
+The parts from fig1 on train real Keras models, each in a process of its own, one at a time.
+`--jobs 8` answers eight questions of the other parts at a time, `--backend dask` through joblib's
 backend of that name, with the client that is there.
 """
 
@@ -26,6 +27,7 @@ from experiments.paper import (
     solve_time,
     table2,
 )
+from experiments.paper.executed import budgets, fig1, largest_batch, least_memory, same_curve
 from experiments.paper.settings import Settings
 
 PARTS: dict[str, Callable[[Settings], None]] = {
@@ -38,6 +40,11 @@ PARTS: dict[str, Callable[[Settings], None]] = {
     "appendix": appendix.run,
     "solve_time": solve_time.run,
     "chains": chains.run,
+    "fig1": fig1.run,
+    "executed": budgets.run,
+    "least_memory": least_memory.run,
+    "largest_batch": largest_batch.run,
+    "same_curve": same_curve.run,
 }
 
 _RESULTS = Path(__file__).parent / "results"

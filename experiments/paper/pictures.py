@@ -29,7 +29,7 @@ _MOST_DRAWN = 110
 """Percent; what costs more is far from every curve of interest."""
 
 
-def _panels(count: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
+def panels_of(count: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
     """A figure of `count` panels of so many inches, and the panels; wide enough for a legend."""
     columns = min(columns, count)
     lines = -(-count // columns)
@@ -43,7 +43,7 @@ def _panels(count: int, columns: int, size: tuple[float, float]) -> tuple[Figure
 
 def overheads(path: Path, swept: Sequence[Sweep]) -> None:
     """Figure 5: a panel for every graph."""
-    figure, panels = _panels(len(swept), columns=3, size=(5.2, 4.8))
+    figure, panels = panels_of(len(swept), columns=3, size=(5.2, 4.8))
     named: dict[str, Any] = {}
     for axes, each in zip(panels, swept, strict=True):
         _overhead_panel(axes, each)
@@ -110,7 +110,7 @@ def _frontier(plans: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]
 def bars(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Figure 6: a panel for every network, three bars for every strategy."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    figure, panels = _panels(len(networks), columns=4, size=(4, 4.8))
+    figure, panels = panels_of(len(networks), columns=4, size=(4, 4.8))
     shades = {"published": "white", "paper's accounting": "0.65", "counted once": "0.2"}
     for axes, network in zip(panels, networks, strict=True):
         own = [row for row in rows if row["network"] == network]
@@ -129,7 +129,7 @@ def bars(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def matrices_in_black(path: Path, pictures: Mapping[str, Any]) -> None:
     """Figure 7: black where a stage computes a node."""
-    figure, panels = _panels(len(pictures), columns=4, size=(3.6, 4))
+    figure, panels = panels_of(len(pictures), columns=4, size=(3.6, 4))
     for axes, (title, matrix) in zip(panels, pictures.items(), strict=True):
         axes.imshow(matrix, cmap="binary", interpolation="nearest")
         axes.set_title(title, fontsize=12)
@@ -140,7 +140,7 @@ def matrices_in_black(path: Path, pictures: Mapping[str, Any]) -> None:
 
 def roundings(path: Path, pairs: Sequence[tuple[Any, Any, Any]]) -> None:
     """Figure 8: cost against peak, of both ways to round."""
-    figure, panels = _panels(len(pairs), columns=3, size=(5, 4.4))
+    figure, panels = panels_of(len(pairs), columns=3, size=(5, 4.4))
     for axes, (graph, answer, best) in zip(panels, pairs, strict=True):
         one_pass = graph.one_pass_cost
         drawn = answer["randomized"]
@@ -185,7 +185,7 @@ def _lines(axes: Any, rows: Sequence[Mapping[str, Any]], name: str, x: str, y: s
 
 def times(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Seconds of every form against the number of layers."""
-    figure, (axes,) = _panels(1, columns=1, size=(9, 5))
+    figure, (axes,) = panels_of(1, columns=1, size=(9, 5))
     _lines(axes, rows, "form", "layers", "seconds")
     axes.set(xscale="log", yscale="log", xlabel="layers of a random chain", ylabel="time, s")
     axes.grid(color="0.85")
@@ -196,7 +196,7 @@ def times(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def proofs(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Seconds to a proof and the gap that is left, against nodes; a line of panels a family."""
     families = list(dict.fromkeys(row["family"] for row in rows))
-    figure, panels = _panels(2 * len(families), columns=2, size=(5, 4))
+    figure, panels = panels_of(2 * len(families), columns=2, size=(5, 4))
     for number, family in enumerate(families):
         seconds, gaps = panels[2 * number : 2 * number + 2]
         own = [row for row in rows if row["family"] == family]

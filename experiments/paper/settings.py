@@ -55,10 +55,14 @@ class Settings:
         """Seconds for a question that ends as soon as it is answered, and is needed."""
         return max(30.0, self.time_limit)
 
-    def answers(self, title: str, cells: Sequence[Cell]) -> list[Any]:
-        """What the cells answer; see `experiments.paper.cells`."""
+    def answers(self, title: str, cells: Sequence[Cell], jobs: int | None = None) -> list[Any]:
+        """What the cells answer; see `experiments.paper.cells`. `jobs` at a time, if it is said."""
         return answers(
-            cells, self.output / "cells", jobs=self.jobs, backend=self.backend, title=title
+            cells,
+            self.output / "cells",
+            jobs=jobs or self.jobs,
+            backend="" if jobs else self.backend,
+            title=title,
         )
 
     def network(self, name: str, batch: int = 1) -> ComputationGraph:
@@ -87,18 +91,22 @@ class Settings:
 
     def write_table(self, name: str, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Rows of the same columns into `name`.csv, and onto the terminal."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: _cell(each, "") for key, each in row.items()} for row in rows)
-        self.output.mkdir(parents=True, exist_ok=True)
-        write_whole(self.output / f"{name}.csv", text.getvalue())
+        self.save_table(name, rows)
         table = Table(title=title, box=None)
         for key, value in rows[0].items():
             table.add_column(key, justify="left" if isinstance(value, str) else "right")
         for row in rows:
             table.add_row(*(_cell(each, "–") for each in row.values()))
         self.console.print(table)
+
+    def save_table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Rows of the same columns into `name`.csv."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _cell(each, "") for key, each in row.items()} for row in rows)
+        self.output.mkdir(parents=True, exist_ok=True)
+        write_whole(self.output / f"{name}.csv", text.getvalue())
 
 
 def _cell(value: Any, nothing: str) -> str:

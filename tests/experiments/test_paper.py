@@ -135,8 +135,40 @@ def test_solvers_that_prove_the_same_question_agree(results: Path) -> None:
     assert len({row["cost"] for row in proved}) <= 1
 
 
+def test_executed_steps_keep_what_they_are_measured_by(results: Path) -> None:
+    ways = {row["way"]: row for row in rows(results, "executed")}
+    assert {row["outcome"] for row in ways.values()} == {"trained"}
+    assert float(ways["ours"]["peak, MB"]) <= float(ways["ours"]["budget, MB"])
+    assert float(ways["ours"]["peak, MB"]) < float(ways["plain"]["peak, MB"])
+    assert float(ways["tf.recompute_grad"]["peak, MB"]) < float(ways["plain"]["peak, MB"])
+    (row,) = rows(results, "least_memory")
+    assert float(row["cut"]) == pytest.approx(
+        1 - float(ways["ours"]["of plain's activation memory"]), abs=1e-3
+    )
+    # What a thread saw while a step ran cannot be more than the allocator's own peak, by much.
+    for step in ("plain", "ours"):
+        seen = max(int(row["bytes"]) for row in rows(results, "fig1", step=step))
+        assert 0 < seen <= 1.5e6 * float(ways[step]["peak, MB"])
+
+
+def test_more_images_train_in_the_same_bytes(results: Path) -> None:
+    plain, ours = rows(results, "largest_batch")
+    assert (plain["way"], ours["way"]) == ("plain", "ours")
+    assert int(ours["largest batch"]) > int(plain["largest batch"]) > 0
+
+
+def test_half_the_memory_has_the_same_curve(results: Path) -> None:
+    (row,) = rows(results, "same_curve_summary")
+    assert row["losses equal"] == row["steps"]
+    assert row["same bits"] == "yes"
+    losses = rows(results, "same_curve")
+    assert [row["plain loss"] for row in losses] == [row["loss"] for row in losses]
+    assert len({row["loss"] for row in losses}) > 1
+
+
 def test_every_picture_is_drawn(results: Path) -> None:
-    for name in ("fig5", "fig6", "fig7", "fig8", "chains_times", "solve_time"):
+    executed = ("fig1", "executed", "least_memory", "same_curve")
+    for name in ("fig5", "fig6", "fig7", "fig8", "chains_times", "solve_time", *executed):
         assert (results / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
