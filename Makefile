@@ -1,7 +1,7 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
 #   make test    lint, import rules, types, tests
-# and one that takes about an hour:
+# and one that takes two hours or more:
 #   make paper   the paper's tables and figures; goes on where it was stopped
 
 PYTHON ?= python3
