@@ -15,7 +15,6 @@ from dataclasses import dataclass
 _ALIGNMENT = 256
 _MOST_WASTE = 128 << 20
 _ALL = 1 << 50
-"""Bytes of the one region: more than any step takes."""
 
 
 @dataclass(slots=True)
@@ -24,6 +23,10 @@ class _Piece:
     free: bool
     before: int | None
     after: int | None
+
+
+class NoPieceError(Exception):
+    """No free piece is large enough, though all together may be."""
 
 
 class BestFitAllocator:
@@ -39,16 +42,24 @@ class BestFitAllocator:
         (0, 1024)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = _ALL) -> None:
+        """An allocator of `limit` bytes; by default, of more than any step takes."""
         self.held = 0
         self.peak = 0
-        self._pieces = {0: _Piece(_ALL, True, None, None)}
-        self._free = [(_ALL, 0)]  # (size, address), sorted
+        self._pieces = {0: _Piece(limit, True, None, None)}
+        self._free = [(limit, 0)]  # (size, address), sorted
 
     def allocate(self, size: int) -> int:
-        """The address of a new buffer of at least `size` bytes."""
+        """The address of a new buffer of at least `size` bytes.
+
+        Raises:
+            NoPieceError: there is no such piece.
+        """
         size = max(1, -(-size // _ALIGNMENT)) * _ALIGNMENT
-        found, address = self._free.pop(bisect_left(self._free, (size, 0)))
+        place = bisect_left(self._free, (size, 0))
+        if place == len(self._free):
+            raise NoPieceError
+        found, address = self._free.pop(place)
         piece = self._pieces[address]
         piece.free = False
         if found >= 2 * size or found - size >= _MOST_WASTE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import mean, median, stdev
 
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.memory.allocator import BestFitAllocator
+from checkmate_tf.memory.allocator import BestFitAllocator, NoPieceError
 from checkmate_tf.memory.execution import Execution, execution
 from checkmate_tf.trace.sizes import variable_bytes
 from solvers import Schedule
@@ -27,9 +27,15 @@ _HIGHEST_OF_TEN = 1.54
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes held at most in each of a few dozen steps, in order."""
+    """What a few dozen steps hold.
+
+    Attributes:
+        peaks: bytes held at most in each of them, in order.
+        exhausts: at the allocator's limit one of them finds no piece that is large enough.
+    """
 
     peaks: tuple[int, ...]
+    exhausts: bool = False
 
     @property
     def typical(self) -> int:
@@ -47,7 +53,9 @@ class Forecast:
         return max(*self.peaks, int(mean(self.peaks) + _DEVIATIONS * stdev(self.peaks)))
 
 
-def forecast(extraction: Extraction, schedule: Schedule, held: int = 0) -> Forecast:
+def forecast(
+    extraction: Extraction, schedule: Schedule, held: int = 0, limit: int | None = None
+) -> Forecast:
     """Simulate the allocator for a few dozen steps.
 
     Args:
@@ -55,18 +63,29 @@ def forecast(extraction: Extraction, schedule: Schedule, held: int = 0) -> Forec
         schedule: of its graph.
         held: bytes that the device holds before the step; what is more than the step's own
             variables and inputs stays beside it all the time.
+        limit: bytes that the allocator has in all, gaps between buffers included.
     """
-    simulation = _Simulation(extraction)
+    simulation = _Simulation(extraction, BestFitAllocator())
     beside = max(0, held - simulation.allocator.held)
-    peaks = simulation.steps(execution(extraction, schedule), _STEPS)
-    return Forecast(tuple(peak + beside for peak in peaks))
+    runs = execution(extraction, schedule)
+    peaks = tuple(peak + beside for peak in simulation.steps(runs, _STEPS))
+    return Forecast(peaks, limit is not None and _exhausts(extraction, runs, limit - beside))
+
+
+def _exhausts(extraction: Extraction, runs: Execution, limit: int) -> bool:
+    try:
+        for _ in _Simulation(extraction, BestFitAllocator(limit)).steps(runs, _STEPS):
+            pass
+    except NoPieceError:
+        return True
+    return False
 
 
 class _Simulation:
     """An allocator with a step's variables in it."""
 
-    def __init__(self, extraction: Extraction) -> None:
-        self.allocator = BestFitAllocator()
+    def __init__(self, extraction: Extraction, allocator: BestFitAllocator) -> None:
+        self.allocator = allocator
         captured = extraction.program.captured
         self.handle = {inner.name: id(handle) for inner, handle in captured}
         sizes = {id(handle): variable_bytes(inner) for inner, handle in captured}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +13,9 @@ import tensorflow as tf
 
 from profiles.devices import default_device
 from solvers.errors import CheckmateError
+
+_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
+"""The environment variable that limits the CPU's allocator."""
 
 _MEMORY = Path("/proc/meminfo")
 
@@ -41,6 +45,14 @@ def free_bytes() -> int | None:
         limit, used = (int(each.read_text()) for each in (_CONTAINER_LIMIT, _CONTAINER_USE))
         known.append(max(0, limit - used))
     return min(known, default=None)
+
+
+def allocator_limit() -> int | None:
+    """Bytes that the CPU's allocator may have in all; None without a limit, and elsewhere."""
+    if default_device().startswith("CPU"):
+        with suppress(KeyError, ValueError):
+            return int(os.environ[_LIMIT]) << 20
+    return None
 
 
 def peak_bytes(device: str | None = None) -> int | None:

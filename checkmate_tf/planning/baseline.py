@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.forecast import forecast
-from checkmate_tf.memory.measure import free_bytes, held_bytes
+from checkmate_tf.memory.measure import allocator_limit, free_bytes, held_bytes
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
 from checkmate_tf.planning.trial_run import TrialRunError, can_run_for_trial, run_unchanged
 from profiles.devices import default_device
 from solvers import ComputationGraph, Schedule, format_bytes
-
-_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
-"""The environment variable that limits the CPU's allocator."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +110,8 @@ def _refuse_beyond(size: float) -> None:
 
 def _room() -> int | None:
     """Bytes that the system, and the limit of the CPU's allocator, leave; None if not known."""
-    free = free_bytes()
+    free, limit = free_bytes(), allocator_limit()
     left = [] if free is None else [free]
-    with suppress(KeyError, ValueError):
-        left.append((int(os.environ[_LIMIT]) << 20) - (held_bytes() or 0))
+    if limit is not None:
+        left.append(limit - (held_bytes() or 0))
     return min(left, default=None)

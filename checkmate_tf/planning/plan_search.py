@@ -15,6 +15,7 @@ from typing import Any
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.memory.forecast import Forecast, forecast
+from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.settings import (
     AIM,
@@ -96,6 +97,11 @@ class _Candidate:
     exhausted: bool = False
     preliminary: bool = False
     function: Callable[..., Any] | None = None
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it exhausts the device's memory: in its trial run, or else by its forecast."""
+        return self.exhausted or (self.forecast.exhausts and self.plan.measured_peak is None)
 
     @property
     def found(self) -> FoundPlan:
@@ -196,12 +202,12 @@ class PlanSearch:
                 break
             candidate = self._planned(solution)
             used = self._used(candidate)
-            if number == 0 and used < NEAR_ENOUGH * allowed:
+            if number == 0 and used < NEAR_ENOUGH * allowed and not candidate.is_too_large:
                 candidate = replace(candidate, preliminary=True)
             elif used <= allowed:
                 candidate = self._tried(candidate)
                 used = self._used(candidate)
-                if candidate.exhausted:
+                if candidate.is_too_large:
                     used = max(used, int(EXHAUSTED * allowed))
             yield candidate
             leanest = activations
@@ -228,7 +234,7 @@ class PlanSearch:
     def _best_effort(self, seen: list[_Candidate]) -> _Candidate:
         """The leanest plan, with a warning."""
         budget = self._situation.budget
-        best = min(seen, key=lambda each: (each.exhausted, each.forecast.worst))
+        best = min(seen, key=lambda each: (each.is_too_large, each.forecast.worst))
         if best.plan.measured_peak is None and not best.exhausted:
             best = self._tried(best)
         if best.exhausted:
@@ -237,10 +243,14 @@ class PlanSearch:
             )
         if self._keeps(best):
             return best
-        note = (
-            f"the leanest plan found may need {format_bytes(self._expected(best))}, more than the "
-            f"budget of {format_bytes(budget)}"
-        )
+        need = format_bytes(self._expected(best))
+        if self._expected(best) > self._situation.limit:
+            note = f"the leanest plan found may need {need}, more than the budget of "
+            note += format_bytes(budget)
+        else:
+            note = f"the leanest plan found needs {need}, but at the allocator's limit of "
+            note += f"{format_bytes(allocator_limit() or 0)} what is free may lie in pieces, none "
+            note += "of them large enough"
         warn_user(note)
         return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
 
@@ -262,7 +272,7 @@ class PlanSearch:
         return max(candidate.forecast.worst + self._offset, seen + elsewhere)
 
     def _keeps(self, candidate: _Candidate) -> bool:
-        return not candidate.exhausted and self._expected(candidate) <= self._situation.limit
+        return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
 
     # How a plan is made.
 
@@ -300,7 +310,9 @@ class PlanSearch:
         graph, situation = self._graph, self._situation
         assert solution.schedule is not None
         assert solution.cost is not None
-        expected = forecast(situation.extracted, solution.schedule, situation.resident)
+        expected = forecast(
+            situation.extracted, solution.schedule, situation.resident, allocator_limit()
+        )
         plan = Plan(
             graph=graph,
             schedule=solution.schedule,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from checkmate_tf.memory.allocator import BestFitAllocator
+from checkmate_tf.memory.allocator import BestFitAllocator, NoPieceError
 
 _REAL = """
 import json, sys
@@ -62,6 +63,60 @@ def test_holds_what_tensorflow_holds(one_dnn):
             alive[number] = allocator.allocate(size)
         held.append(allocator.held)
     assert held == json.loads(real.stdout)
+
+
+_AT_A_LIMIT = """
+import json, sys
+import tensorflow as tf
+
+region, sizes, order = json.load(sys.stdin)
+tf.raw_ops.Empty(shape=[region], dtype=tf.uint8)  # what is left then is less than any size
+alive, done = {}, 0
+try:
+    for number, size in zip(order, sizes):
+        if number in alive:
+            del alive[number]
+        else:
+            alive[number] = tf.raw_ops.Empty(shape=[size], dtype=tf.uint8)
+        done += 1
+except tf.errors.ResourceExhaustedError:
+    pass
+json.dump(done, sys.stdout)
+"""
+
+
+def test_runs_out_of_pieces_when_tensorflow_does():
+    """Though there are free bytes enough: a buffer needs all its bytes in one piece."""
+    region, limit = 256 << 20, 260
+    generator = np.random.default_rng(6)
+    order = generator.integers(0, 12, 400).tolist()
+    sizes = (2 ** generator.uniform(22, 25.5, 400)).astype(int).tolist()
+    environment = {
+        **os.environ,
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit),
+    }
+    real = subprocess.run(
+        [sys.executable, "-c", _AT_A_LIMIT],
+        input=json.dumps([region, sizes, order]),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    allocator = BestFitAllocator(region)
+    alive: dict[int, int] = {}
+    done = 0
+    with contextlib.suppress(NoPieceError):
+        for number, size in zip(order, sizes, strict=True):
+            if number in alive:
+                allocator.release(alive.pop(number))
+            else:
+                alive[number] = allocator.allocate(size)
+            done += 1
+    assert allocator.held + sizes[done] < region, "bytes were left"
+    assert done == json.loads(real.stdout)
 
 
 def test_a_piece_under_twice_the_size_is_handed_out_whole():
