@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph_api
 from tensorflow.python.client import pywrap_tf_session
@@ -60,6 +61,20 @@ def create_operation(
     if device:
         made._set_device_from_string(device)
     return made
+
+
+def optimize_memory(setting: str, gradients: str) -> None:
+    """Set the mode of Grappler's memory optimizer for all that is traced from now on.
+
+    Args:
+        setting: a name of RewriterConfig.MemOptType, for instance "RECOMPUTATION_HEURISTICS".
+        gradients: how the names of gradients begin, whose inputs may be computed again.
+    """
+    config = config_pb2.ConfigProto()
+    options = config.graph_options.rewrite_options
+    options.memory_optimization = getattr(rewriter_config_pb2.RewriterConfig, setting)
+    options.memory_optimizer_target_node_name_scope = gradients
+    context.context()._config = config
 
 
 def set_traceback(operation: Any, traceback: Any) -> None:
@@ -239,3 +254,9 @@ def first_job() -> str | None:
 def compile_mark(model: Any) -> Any:
     """An object that every `compile` of a Keras model makes anew; None before the first."""
     return getattr(model, "_compile_config", None)
+
+
+def calls_of(operation: Any) -> Sequence[Any]:
+    """The calls of a layer in functional models: each has `input_tensors` and `output_tensors`."""
+    nodes: Sequence[Any] = operation._inbound_nodes
+    return nodes

@@ -90,11 +90,13 @@ def largest_batch(
         ...         loss = tf.reduce_sum(x)
         ...     return loss, tape.gradient(loss, w)
         >>> found = largest_batch(
-        ...     loss_and_gradient, "24MiB", tf.TensorSpec((None, 256)), time_limit=1
+        ...     loss_and_gradient,
+        ...     batch=tf.TensorSpec((None, 256)),
+        ...     device_memory="24MiB",
+        ...     time_limit=1,
         ... )
         >>> found.batch_size > found.unchanged > 0 and found.plan.overhead <= found.most_overhead
         True
-        >>> loss, gradient = found.step(tf.ones((found.batch_size, 256)))
     """
     target = parse_step(step)
     size = parse_bytes(budget, device_memory)

@@ -60,6 +60,27 @@ def test_an_operation_is_made_as_by_the_public_way() -> None:
     assert all(public == own for public, own in made)
 
 
+def test_grapplers_memory_optimizer_is_set() -> None:
+    code = (
+        "import tensorflow as tf; from profiles import tensorflow_internals as internals;"
+        "internals.optimize_memory('RECOMPUTATION_HEURISTICS', 'gradients/');"
+        "from tensorflow.python.eager import context;"
+        "options = context.context().config.graph_options.rewrite_options;"
+        "print(options.memory_optimization, options.memory_optimizer_target_node_name_scope)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["5", "gradients/"]
+
+
+def test_the_calls_of_a_layer() -> None:
+    layer = keras.layers.Dense(3)
+    inputs = keras.Input((3,))
+    outputs = layer(layer(inputs))
+    first, second = internals.calls_of(layer)
+    assert first.input_tensors == [inputs]
+    assert second.output_tensors == [outputs]
+
+
 def test_an_error_names_the_lines_of_the_traceback_that_was_set() -> None:
     graph = tf.Graph()
     with graph.as_default():

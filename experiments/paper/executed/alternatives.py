@@ -77,11 +77,13 @@ def _run(block: Any, training: bool, *inputs: Any) -> tuple[Any, ...]:
 
 def _borders(inputs: list[Any], operations: list[Any]) -> list[tuple[list[Any], list[Any]]]:
     """What goes into every block, and what it makes that is read after it."""
+    from profiles.tensorflow_internals import calls_of
+
     made = {id(each): -1 for each in inputs}
     tensors = {id(each): each for each in inputs}
     last = dict.fromkeys(made, -1)
     for place, operation in enumerate(operations):
-        for node in operation._inbound_nodes:
+        for node in calls_of(operation):
             for tensor in node.input_tensors:
                 last[id(tensor)] = place
             for tensor in node.output_tensors:
@@ -98,7 +100,7 @@ def _borders(inputs: list[Any], operations: list[Any]) -> list[tuple[list[Any], 
         read = {
             id(tensor): tensor
             for place in inside
-            for node in operations[place]._inbound_nodes
+            for node in calls_of(operations[place])
             for tensor in node.input_tensors
             if made[id(tensor)] <= start
         }
@@ -174,14 +176,10 @@ def grappler(setting: str) -> Maker:
 
     def make(workload: Workload, side: int) -> tuple[Any, Step]:
         import tensorflow as tf
-        from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
-        from tensorflow.python.eager import context
 
-        config = config_pb2.ConfigProto()
-        options = config.graph_options.rewrite_options
-        options.memory_optimization = getattr(rewriter_config_pb2.RewriterConfig, setting)
-        options.memory_optimizer_target_node_name_scope = f"{_SCOPE}/gradient_tape/"
-        context.context()._config = config
+        from profiles.tensorflow_internals import optimize_memory
+
+        optimize_memory(setting, f"{_SCOPE}/gradient_tape/")
         model = compiled(workload, side)
 
         def step(data: Any) -> Any:
