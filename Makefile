@@ -27,7 +27,7 @@ types: $(VENV)/installed
 	$(BIN)/mypy
 
 tests: $(VENV)/installed
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
 
 $(VENV)/installed: setup.py
 	$(PYTHON) -m venv $(VENV)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from checkmate_tf.hidden_packages import refuse_hidden_packages
+
 if TYPE_CHECKING:
     from checkmate_tf.attaching import restore
     from checkmate_tf.decorator import rematerialize
@@ -49,6 +51,8 @@ __all__ = [
     "rewrite",
 ]
 __version__ = "0.1.0"
+
+refuse_hidden_packages()
 
 
 def __getattr__(name: str) -> Any:

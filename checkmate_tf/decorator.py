@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, overload
 
 from checkmate_tf.attaching import attach, keep_with_copies
+from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.request import OnInfeasible, Request, parse_request
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import forget_functions, is_model, models_of
@@ -18,7 +20,7 @@ from solvers.problem import Order
 def rematerialize(
     function: Callable[..., Any],
     *,
-    budget: int | float | str,
+    budget: int | float | str | None = ...,
     solver: str = ...,
     batch_size: int | None = ...,
     costs: str | Profile = ...,
@@ -26,6 +28,8 @@ def rematerialize(
     order: Order = ...,
     trial_run: bool = ...,
     on_infeasible: OnInfeasible = ...,
+    plan: Plan | str | os.PathLike[str] | None = ...,
+    verbose: int = ...,
 ) -> RematerializedStep: ...
 
 
@@ -33,7 +37,7 @@ def rematerialize(
 def rematerialize(
     function: None = None,
     *,
-    budget: int | float | str,
+    budget: int | float | str | None = ...,
     solver: str = ...,
     batch_size: int | None = ...,
     costs: str | Profile = ...,
@@ -41,13 +45,15 @@ def rematerialize(
     order: Order = ...,
     trial_run: bool = ...,
     on_infeasible: OnInfeasible = ...,
+    plan: Plan | str | os.PathLike[str] | None = ...,
+    verbose: int = ...,
 ) -> Callable[[Callable[..., Any]], RematerializedStep]: ...
 
 
 def rematerialize(
     function: Callable[..., Any] | None = None,
     *,
-    budget: int | float | str,
+    budget: int | float | str | None = None,
     solver: str = "auto",
     batch_size: int | None = None,
     costs: str | Profile = "roofline",
@@ -55,11 +61,14 @@ def rematerialize(
     order: Order = "free",
     trial_run: bool = True,
     on_infeasible: OnInfeasible = "error",
+    plan: Plan | str | os.PathLike[str] | None = None,
+    verbose: int = 1,
 ) -> Any | Callable[[Callable[..., Any]], RematerializedStep]:
     """Make a train step recompute activations rather than keep them, within a budget.
 
     The first call traces the step, finds a schedule, makes a trial run and runs it; later calls
     just run. The results are those of the step itself. It costs time: `step.plan` says how much.
+    Where XLA compiles the step, the plan is one that XLA keeps, and the compiler confirms it.
 
     Use it on a Keras model, which it returns: `fit`, `train_on_batch` and a later `compile` work
     as before, `model.train_step.plan` is the plan, and `checkmate_tf.restore` takes the budget off.
@@ -90,12 +99,17 @@ def rematerialize(
             one runs by a leaner plan. Later on, and in `fit`, a step over the budget is said.
         on_infeasible: what happens if no plan is found within the budget: "error", or, with a
             warning, "min" runs the leanest plan found and "plain" the step without a plan.
+        plan: a plan, or the file of one, that `step.plan.save` or `checkmate-tf plan` wrote for
+            this step; then nothing is searched for or tried, and no budget need be given. Without
+            it a plan that was kept for such a step is taken; see docs/plans.md.
+        verbose: 0 says nothing after planning; 1 says in one line what came out.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.
         SolverError: no such solver.
         CheckmateError: another argument is not what it should be; or, at the first call, shapes are
-            unknown, the step is compiled by XLA, or a strategy runs it that is not covered.
+            unknown, the plan is of another step, XLA can't compile the step by itself, or a
+            strategy runs it that is not covered, or that is compiled by XLA.
 
     Example:
         >>> import tensorflow as tf
@@ -113,7 +127,16 @@ def rematerialize(
         True
     """
     request = parse_request(
-        budget, solver, batch_size, costs, time_limit, order, trial_run, on_infeasible
+        budget,
+        solver,
+        batch_size,
+        costs,
+        time_limit,
+        order,
+        trial_run,
+        on_infeasible,
+        plan,
+        verbose,
     )
     if function is None:
         return lambda step: _decorated(step, request)

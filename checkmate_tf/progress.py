@@ -16,11 +16,11 @@ from solvers.comparison import Row, overhead
 
 @contextmanager
 def solver_progress(
-    graph: ComputationGraph, time_limit: float
+    graph: ComputationGraph, time_limit: float, shown: bool = True
 ) -> Iterator[Callable[[Report], None]]:
     """Shows time against the limit, and the overheads of the incumbent and of the bound."""
     columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with _progress(*columns) as progress:
+    with _progress(*columns, shown=shown) as progress:
         task = progress.add_task("", total=time_limit)
 
         def show(report: Report) -> None:
@@ -83,9 +83,10 @@ def measuring_progress() -> Iterator[Callable[[Iterable[Operation]], Iterator[Op
         yield passed_on
 
 
-def _progress(*columns: BarColumn | TextColumn | TimeElapsedColumn) -> Progress:
+def _progress(*columns: BarColumn | TextColumn | TimeElapsedColumn, shown: bool = True) -> Progress:
     console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    is_seen = shown and console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=not is_seen)
 
 
 def _percent(value: float | None) -> str:

@@ -5,33 +5,42 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import tensorflow as tf
 
+from checkmate_tf.announcements import announce
 from checkmate_tf.batch_sizes import BatchSizes
 from checkmate_tf.distribution.strategies import (
     call_together,
     on_all_replicas,
     replica_context,
 )
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.memory.measure import arriving_bytes, held_bytes
+from checkmate_tf.phases import phase, stopwatch
+from checkmate_tf.planning.compiled_planner import CompiledPlanner
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
+from checkmate_tf.planning.plan_line import line_about
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
 from checkmate_tf.rewriting.batch_guard import call_if_larger
-from checkmate_tf.rewriting.rewrite import in_place_of, rewrite_extracted
+from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
+from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.keras_models import (
     forget_functions,
     is_model,
     prepare_before_training,
     run_training_by,
     switch_off_xla,
+    xla_is_kerass_default,
 )
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Traced, Tracer
@@ -83,6 +92,7 @@ class RematerializedStep:
         self._model = owner if is_model(owner) else None
         self._tracer = Tracer(function, self._model)
         self._planner = planner or Planner(request)
+        self._compiled_planner = CompiledPlanner(request)
         self._batches = BatchSizes(request.batch_size)
         is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
         self._has_signature = getattr(function, "input_signature", None) is not None
@@ -117,13 +127,17 @@ class RematerializedStep:
         return bound
 
     def prepare(self, model: Any) -> None:
-        """Switch off XLA, Keras' default on a GPU, before it makes a function of this step."""
-        if is_model(model) and switch_off_xla(model):
+        """Switch off XLA, Keras' default on a GPU, before it makes a function of this step.
+
+        On a machine that has only CPUs it was asked for, and stays.
+        """
+        if is_model(model) and xla_is_kerass_default() and switch_off_xla(model):
             self.xla_was_on = compile_mark(model)
             self.say_once(
-                "XLA is switched off for this model (jit_compile=False): it orders operations by "
-                "itself, which undoes rematerialization. On a GPU steps may take longer without "
-                "it; to train with XLA, leave rematerialize out"
+                "XLA is switched off for this model (jit_compile=False): on a GPU it is Keras' "
+                "default, and plans for it have been run on CPUs only. Steps may take longer "
+                "without it. To train with XLA, leave rematerialize out, or call the step in a "
+                "tf.function(jit_compile=True) of your own"
             )
 
     def __reduce__(self) -> Any:
@@ -203,7 +217,9 @@ class RematerializedStep:
         self, traced: Traced, kinds: Arguments, arguments: Arguments, places: frozenset[int]
     ) -> Callable[..., Any]:
         """What runs the step for arguments of these kinds, of which `arguments` are some."""
+        begun = time.perf_counter()
         concrete = self._tracer.trace(traced, kinds, places)
+        seconds = time.perf_counter() - begun
         batch_size = self._batches.planned
         if batch_size is None and has_unknown_sizes(concrete):
             batch_size = self._batches.largest
@@ -211,9 +227,10 @@ class RematerializedStep:
         if key not in traced.runs:
             with self._lock:
                 if key not in traced.runs:
-                    _refuse_compilation(self.function)
                     self._tracer.note_new_trace(arguments)
-                    traced.runs[key] = self._planned_run(concrete, batch_size)
+                    traced.runs[key] = self._planned_run(
+                        concrete, batch_size, arriving_bytes(arguments), seconds
+                    )
         return traced.runs[key]
 
     def _runs_unplanned(self, arguments: Arguments) -> bool:
@@ -229,28 +246,51 @@ class RematerializedStep:
                 return True
         return False
 
-    def _planned_run(self, concrete: Any, batch_size: int | None) -> Callable[..., Any]:
-        planned = self._plan(concrete, batch_size)
-        if planned is None:
-            return cast(Callable[..., Any], concrete)
-        step = _rewritten(planned)
+    def _planned_run(
+        self, concrete: Any, batch_size: int | None, arriving: int, tracing: float
+    ) -> Callable[..., Any]:
+        """What runs the step by a plan.
+
+        Args:
+            concrete: the traced step.
+            batch_size: the first dimension of inputs that were traced without one.
+            arriving: bytes of its arguments that are not on the device yet.
+            tracing: seconds that its trace has taken.
+        """
+        compiled = self._is_compiled()
+        with stopwatch({"trace": tracing}) as watch:
+            planned = self._plan(concrete, batch_size, arriving)
+            if planned is None:
+                return cast(Callable[..., Any], concrete)
+            step = _rewritten(planned, compiled, alone=True)
+        self._tell(planned, watch.seconds)
+        if compiled:
+            return step
         if not self._can_be_exchanged(planned):
-            watch = self._watch_for(planned)
-            return step if watch is None else functools.partial(watch.run, step)
+            over = self._watch_for(planned)
+            return step if over is None else partial(over.run, step)
         budget = planned.plan.budget
 
         def leaner(margin: int) -> Callable[..., Any]:
-            leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
-            self.plan = leaner_one.plan
-            return _rewritten(leaner_one)
+            with stopwatch() as watch:
+                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
+                leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
+            self._tell(leaner_one, watch.seconds)
+            return leaner_step
 
-        return MonitoredStep(step, budget, leaner)
+        return MonitoredStep(step, budget, leaner, partial(self._planner.forget, planned))
+
+    def _tell(self, planned: PlannedStep, seconds: dict[str, float]) -> None:
+        """Say in one line what was planned, in so many seconds for each phase."""
+        self.plan = replace(planned.plan, seconds=seconds)
+        if planned.source and self.request.verbose:
+            announce(line_about(self.plan, planned.source))
 
     def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
         """What says that a step is over its budget, unless it is known or cannot be seen."""
         if self.request.budget.least or planned.beyond_budget or held_bytes() is None:
             return None
-        return BudgetWatch(planned.plan.budget)
+        return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned))
 
     def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
         """Run a batch of `fit` by the model's train function, and say if it is over the budget."""
@@ -271,17 +311,19 @@ class RematerializedStep:
 
     def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What makes the step a part of the function that is being traced."""
-        _refuse_compilation(self.function)
         if self._runs_unplanned(arguments):
             return self.function
         batch = self._batched.batch_of(arguments, self._batches.planned)
         self._batches.note(batch)
+        begun = time.perf_counter()
         concrete = self._tracer.trace_anew(
             arguments, self._batched.places(arguments, self._batches.planned)
         )
+        tracing = time.perf_counter() - begun
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest
         try:
-            planned = self._plan(concrete, size)
+            with stopwatch({"trace": tracing}) as watch:
+                planned = self._plan(concrete, size)
         except CheckmateError:
             raise
         except (TypeError, ValueError) as error:
@@ -294,6 +336,12 @@ class RematerializedStep:
             ) from None
         if planned is None:
             return cast(Callable[..., Any], concrete)
+        if self._is_compiled():
+            if batch is not None and batch.shape[0] is None:
+                # XLA compiles no call of Python, by which it would be noticed.
+                note = f"compiled by XLA, a batch larger than {size} is not noticed"
+                self.plan = replace(planned.plan, notes=(*planned.plan.notes, note))
+            return _rewritten(planned, compiled=True)
         if batch is not None and batch.shape[0] is None and size is not None:
             call_if_larger(batch, size, self._larger_batch_came)
         if self._model is not None:
@@ -301,11 +349,24 @@ class RematerializedStep:
                 self._watch.end()  # over the batch under way, in which planning took memory
             self._watch = self._watch_for(planned)
             run_training_by(self._model, self._train_by)
-        return _rewritten(planned)
+        step = _rewritten(planned, compiled=False)
 
-    def _plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
+        def emit(*args: Any, **kwargs: Any) -> Any:
+            with stopwatch(watch.seconds) as till_the_end, phase("emit"):
+                result = step(*args, **kwargs)
+            self._tell(planned, till_the_end.seconds)
+            return result
+
+        return emit
+
+    def _plan(
+        self, concrete: Any, batch_size: int | None, arriving: int | None = None
+    ) -> PlannedStep | None:
         try:
-            planned = self._planner.plan(concrete, batch_size)
+            if self._is_compiled():
+                planned = self._compiled_planner.plan(concrete, batch_size)
+            else:
+                planned = self._planner.plan(concrete, batch_size, arriving)
         except BudgetError as error:
             if self.request.on_infeasible != "plain":
                 raise
@@ -318,6 +379,10 @@ class RematerializedStep:
         else:
             self.plan = planned.plan
         return planned
+
+    def _is_compiled(self) -> bool:
+        """Whether XLA compiles the step, here or in a function around it."""
+        return is_compiled_by_xla(self.function) or is_traced_for_xla()
 
     def _larger_batch_came(self, size: int) -> None:
         """A step that is part of a larger function met a batch that it was not planned for."""
@@ -335,19 +400,32 @@ class RematerializedStep:
 
 
 def _refuse_compilation(function: Callable[..., Any]) -> None:
-    """XLA schedules for itself and ignores the order that saves memory."""
+    """Of several replicas no step is planned for XLA."""
     if is_compiled_by_xla(function) or is_traced_for_xla():
         raise CheckmateError(
-            "the step is compiled by XLA, which undoes rematerialization: make the function that "
-            "calls it with tf.function(jit_compile=False), or the model with "
+            "the step of several replicas is compiled by XLA, for which it can't be planned: make "
+            "the function that calls it with tf.function(jit_compile=False), or the model with "
             "model.compile(…, jit_compile=False)"
         )
 
 
-def _rewritten(planned: PlannedStep) -> Callable[..., Any]:
+def _rewritten(planned: PlannedStep, compiled: bool, alone: bool = False) -> Callable[..., Any]:
+    """The step by its plan.
+
+    Args:
+        planned: the step and its plan.
+        compiled: whether XLA compiles it.
+        alone: whether it will run as a function of its own, which is made now.
+    """
+    extracted, function = planned.extracted, planned.function
+    concrete = extracted.program.concrete
+    if planned.runs_plain:
+        return cast(Callable[..., Any], as_traced(concrete))
     if planned.replicated is not None:
-        return in_place_of(planned.extracted.program.concrete, planned.replicated.emit)
-    return rewrite_extracted(planned.extracted, planned.plan.schedule, planned.function)
+        return in_place_of(concrete, planned.replicated.emit)
+    if alone and function is None and not compiled:
+        function = as_function(extracted, planned.plan.schedule)
+    return rewrite_extracted(extracted, planned.plan.schedule, function, compiled=compiled)
 
 
 def _found_by_name(step: RematerializedStep) -> Any:

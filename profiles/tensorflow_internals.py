@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph_api
@@ -161,7 +162,11 @@ def register_function(definition: Any) -> None:
 
 def tracing_options(function: Any) -> dict[str, Any]:
     """The arguments of `tf.function` that `function` was made with, to make another like it."""
-    return {"autograph": function._autograph, "reduce_retracing": function._reduce_retracing}
+    return {
+        "autograph": function._autograph,
+        "reduce_retracing": function._reduce_retracing,
+        "jit_compile": function._jit_compile,
+    }
 
 
 def converted_by_autograph(function: Any) -> Any:
@@ -179,6 +184,34 @@ def is_traced_for_xla() -> bool:
     """Whether what is being traced will be compiled by XLA, here or in a function around it."""
     graph = tf.compat.v1.get_default_graph()
     return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
+
+
+def buffers_after_compilation(concrete: Any, sizes: Sequence[Any], device: str) -> Sequence[Any]:
+    """The buffers that XLA would allocate for a ConcreteFunction on "CPU:0", "GPU:0", …
+
+    It is compiled once more for that, and does not run. The public way to the same,
+    `tf.function.experimental_get_compiler_ir`, draws a random number to find a device, which would
+    change those that the user draws later.
+
+    Args:
+        concrete: a ConcreteFunction that was traced to be compiled.
+        sizes: a TensorSpec of known shape for each flat argument.
+        device: where its variables are.
+
+    Raises:
+        tf.errors.OpError: XLA can't compile it.
+    """
+    report = context.context().get_compiler_ir(
+        device_name=f"/job:localhost/replica:0/task:0/device:{device}",
+        platform_name=None,
+        function_name=concrete.name,
+        flat_args=list(sizes),
+        captured_inputs=concrete.captured_inputs,
+        stage="optimized_hlo_proto_serialized",
+    )
+    assigned = hlo_pb2.HloProto.FromString(report).buffer_assignment
+    allocations: Sequence[Any] = assigned.buffer_allocations
+    return allocations
 
 
 def bound_arguments(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

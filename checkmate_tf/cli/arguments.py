@@ -39,13 +39,44 @@ positive_number.__name__ = "number"
 
 def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
     """What both `solve` and `compare` pass on to the solvers."""
-    parser.add_argument("--time-limit", type=positive_number, default=60.0, metavar="S")
-    parser.add_argument("--order", choices=("fixed", "free"), default="fixed")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument(
-        "--backend", default="", metavar="NAME", help="of the MILP: cvxpy, cvxpy:SCIPY, gurobi, …"
+        "--time-limit",
+        type=positive_number,
+        default=60.0,
+        metavar="S",
+        help="seconds for one solver and budget (default: 60)",
+    )
+    parser.add_argument(
+        "--order",
+        choices=("fixed", "free"),
+        default="fixed",
+        help="of first computations: the graph's own (default), or any that its edges allow",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of random numbers (default: 0)"
+    )
+    parser.add_argument(
+        "--backend",
+        default="",
+        metavar="NAME",
+        help="of the MILP and the LP: highs (default), cvxpy, cvxpy:SCIPY, gurobi, …",
     )
     add_solver_file(parser)
+
+
+def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a plan of a step is searched for, and whether it runs for trial."""
+    parser.add_argument(
+        "--order", choices=("fixed", "free"), default="free", help="of operations (default: free)"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=positive_number,
+        default=60.0,
+        metavar="S",
+        help="seconds for a search (default: 60)",
+    )
+    parser.add_argument("--no-trial-run", action="store_true", help="forecast the plan only")
 
 
 def add_solver_file(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`checkmate-tf compare`: solvers side by side; a table, a CSV file and a plot."""
+"""`checkmate-tf compare`: solvers side by side; tables, a CSV file and a plot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from checkmate_tf.cli.arguments import (
     NO_ANSWER,
@@ -17,20 +16,35 @@ from checkmate_tf.cli.arguments import (
     load_solver_file,
     whole_number,
 )
+from checkmate_tf.cli.comparison_tables import best_table, results_table, without_result
 from checkmate_tf.interrupts import noted_interrupts
 from checkmate_tf.progress import comparison_progress
-from solvers import ComputationGraph, format_bytes
+from solvers import CheckmateError, ComputationGraph
 from solvers.comparison import Row, cases, run_cases, write_csv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Graphs, budgets, solvers, and where the results go."""
-    parser.add_argument("graphs", type=Path, nargs="+", metavar="GRAPH", help="JSON files")
-    parser.add_argument("--budget", nargs="+", required=True, metavar="80%|2GiB|BYTES")
-    parser.add_argument("--solver", nargs="+", default=["all"], metavar="all|NAME")
-    parser.add_argument("--csv", type=Path, metavar="FILE")
+    parser.add_argument("graphs", nargs="*", metavar="GRAPH", help="JSON files")
+    parser.add_argument(
+        "--budget",
+        nargs="+",
+        required=True,
+        metavar="80%|2GiB|BYTES",
+        help="shares of what one pass adds to fixed_bytes, or sizes",
+    )
+    parser.add_argument(
+        "--solver",
+        nargs="+",
+        default=["all"],
+        metavar="all|NAME",
+        help="as `checkmate-tf solvers` lists them (default: all that suit the graph's size)",
+    )
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="a row for every run")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png, .pdf or .svg")
-    parser.add_argument("--jobs", type=whole_number, default=1, metavar="N", help="runs at a time")
+    parser.add_argument(
+        "--jobs", type=whole_number, default=1, metavar="N", help="runs at a time (default: 1)"
+    )
     add_solver_arguments(parser)
 
 
@@ -40,10 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
     for path in (arguments.csv, arguments.plot):
         if path is not None:
             check_folder(path)
+    budgets, after_budgets = _files_apart(arguments.budget)
+    solvers, after_solvers = _files_apart(arguments.solver)
+    graphs = [*arguments.graphs, *after_budgets, *after_solvers]
+    if not graphs:
+        raise CheckmateError("compare needs a graph: `checkmate-tf compare GRAPH --budget 80%`")
     to_run = cases(
-        [ComputationGraph.load(path) for path in arguments.graphs],
-        arguments.budget,
-        arguments.solver,
+        [ComputationGraph.load(path) for path in graphs],
+        budgets,
+        solvers,
         arguments.time_limit,
         arguments.order,
         arguments.seed,
@@ -56,44 +75,34 @@ def run(arguments: argparse.Namespace) -> int:
             interrupts.pass_on()  # the solver that was running has answered with what it had
 
         rows = run_cases(to_run, arguments.jobs, on_row)
-    console = Console(width=80)
+    console = Console(width=80, highlight=False)
     for graph, of_graph in groupby(rows, key=lambda row: row.graph):
-        console.print(comparison_table(graph, list(of_graph)))
+        _print(console, graph, list(of_graph))
     if len(rows) < len(to_run):
         console.print(f"stopped: {len(rows)} of {len(to_run)} runs are done")
     if rows and arguments.csv is not None:
         write_csv(rows, arguments.csv)
+        print(f"{arguments.csv}: {len(rows)} rows")
     if rows and arguments.plot is not None:
         from checkmate_tf.cli.plots import plot_comparison
 
         plot_comparison(rows, arguments.plot)
+        print(f"{arguments.plot}: overhead against budget")
     return (
         SOLVED if any(row.cost is not None or row.bound is not None for row in rows) else NO_ANSWER
     )
 
 
-def comparison_table(graph: str, rows: list[Row]) -> Table:
-    """Rows of one graph as a table of 80 columns; overhead and bound in % of one pass."""
-    table = Table(title=graph, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("budget")
-    table.add_column("solver", no_wrap=True)
-    for heading in ("overhead %", "peak", "bound %", "gap %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    table.add_column("s", justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            row.budget,
-            row.solver,
-            _number(row.overhead),
-            "–" if row.peak is None else format_bytes(row.peak),
-            _number(row.bound_overhead),
-            _number(row.gap),
-            row.status,
-            f"{row.seconds:.1f}",
-        )
-    return table
+def _files_apart(values: list[str]) -> tuple[list[str], list[str]]:
+    """An option's values, and the files after them: argparse takes those for more values."""
+    is_file = [each.endswith(".json") or Path(each).is_file() for each in values]
+    return (
+        [each for each, file in zip(values, is_file, strict=True) if not file],
+        [each for each, file in zip(values, is_file, strict=True) if file],
+    )
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+def _print(console: Console, graph: str, rows: list[Row]) -> None:
+    console.print(f"{graph}: the best at each budget\n", best_table(rows))
+    console.print("\nEvery solver that has a result\n", results_table(rows))
+    console.print("\n".join(("", *without_result(rows), "")))

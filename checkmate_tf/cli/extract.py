@@ -6,17 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder, whole_number
+from checkmate_tf.cli.arguments import SOLVED, check_folder
 from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import load_concrete
+from checkmate_tf.cli.target import TRACED, add_batch_size, load_concrete
 from checkmate_tf.progress import measuring_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A step, and what its graph is made of."""
-    parser.add_argument("function", metavar="MODULE:FUNCTION")
-    parser.add_argument("--batch-size", type=whole_number, metavar="N")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument("function", metavar="MODULE:FUNCTION", help=TRACED)
+    add_batch_size(parser)
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="the graph as JSON"
+    )
     add_costs(parser)
 
 

@@ -7,14 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import (
-    INFEASIBLE,
-    SOLVED,
-    check_folder,
-    positive_number,
-)
+from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED, add_planning_arguments, check_folder
 from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.solve import plan
 from checkmate_tf.cli.target import load_step
 from solvers import parse_budget
 from solvers.graph.files import write_whole
@@ -36,17 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device-memory", metavar="16GiB", help="plan for a device that is not there"
     )
     add_costs(parser)
-    parser.add_argument(
-        "--order", choices=("fixed", "free"), default="free", help="of operations (default: free)"
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=positive_number,
-        default=60.0,
-        metavar="S",
-        help="seconds for the search, and for each plan (default: 60)",
-    )
-    parser.add_argument("--no-trial-run", action="store_true", help="forecast the plan only")
+    add_planning_arguments(parser)
     parser.add_argument("--output", type=Path, metavar="PLAN.json", help="the plan as a file")
 
 
@@ -80,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
         return INFEASIBLE
     print(found)
     if arguments.output is not None:
-        contents = plan(found.plan.graph, found.plan.solution, found.plan.budget)
-        contents |= {"batch_size": found.batch_size}
+        contents = found.plan.to_json() | {"batch_size": found.batch_size}
         write_whole(arguments.output, json.dumps(contents) + "\n")
     return SOLVED

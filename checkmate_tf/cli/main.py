@@ -1,8 +1,8 @@
 """The command `checkmate-tf`: one subcommand a file, and one exit status for every outcome.
 
-0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time. `solve`, `compare`,
-`solvers` and `profiles`, and `profile` of a saved graph, work without TensorFlow; the other
-commands import it when they run.
+0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time. `solve`, `compare`, `show`,
+`plans`, `solvers` and `profiles`, and `profile` of a saved graph, work without TensorFlow; the
+other commands import it when they run.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from solvers.errors import CheckmateError
 _COMMANDS = {
     "solve": "find a schedule of a saved graph",
     "compare": "run solvers side by side on saved graphs",
+    "show": "what a plan keeps and recomputes, and a picture of it",
     "solvers": "list the solvers",
     "demo": "rematerialize a small network and measure it",
     "extract": "save the graph of a training step",
+    "plan": "plan a training step ahead of time, into a file",
+    "plans": "list or clear the plans that were kept",
     "largest-batch": "the largest batch of a step that fits some bytes",
     "profile": "what the operations of a step cost",
     "profiles": "list, merge or clear stored profiles",

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 
+from matplotlib import color_sequences
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, ScalarFormatter
 
 from checkmate_tf.graph.operation_costs import OperationCost
 from solvers.comparison import Row
 
-_MARKERS = "osv^D<>Pp*Xhd"
+_COLOUR_NAMES = [to_hex(each) for name in ("tab10", "Dark2") for each in color_sequences[name]]
+_STYLES = tuple(zip(_COLOUR_NAMES, "osv^D<>PpXDosv^<hd", strict=True))
+"""Colour and marker of a line; no two pairs are equal."""
+
+_LARGEST = 11.0
+"""Points of the first line's markers."""
+
 _MEBIBYTE = 2**20
 _COLOURS = ("tab:gray", "tab:blue", "tab:green", "tab:purple")
 
@@ -21,38 +30,45 @@ _COLOURS = ("tab:gray", "tab:blue", "tab:green", "tab:purple")
 def plot_comparison(rows: Sequence[Row], path: str | Path) -> None:
     """Overhead against budget, a panel for each graph and a line for each solver.
 
+    A solver has the same colour and marker in all panels. Those that are never best are grey;
+    solvers whose results are the same everywhere share a line and its label.
+
     Args:
         path: its suffix says the format: .png, .pdf, .svg.
     """
     graphs = list(dict.fromkeys(row.graph for row in rows))
-    figure = Figure(figsize=(8, 4 * len(graphs)), layout="constrained")
+    figure = Figure(figsize=(9, 4 * len(graphs)), layout="constrained")
     panels = figure.subplots(len(graphs), 1, squeeze=False)[:, 0]
+    styles = dict(zip(dict.fromkeys(row.solver for row in rows), cycle(_STYLES), strict=False))
     for graph, axes in zip(graphs, panels, strict=True):
-        _draw(axes, graph, [row for row in rows if row.graph == graph])
+        _draw(axes, graph, [row for row in rows if row.graph == graph], styles)
     figure.savefig(path)
 
 
-def _draw(axes: Axes, graph: str, rows: Sequence[Row]) -> None:
-    solvers = dict.fromkeys(row.solver for row in rows)
-    for solver, marker in zip(solvers, cycle(_MARKERS), strict=False):
-        points = sorted(
-            (100 * row.budget_share, row.overhead)
-            for row in rows
-            if row.solver == solver and row.overhead is not None
+def _draw(
+    axes: Axes, graph: str, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]]
+) -> None:
+    curves = _curves(rows)
+    least: dict[float, float] = {}
+    for points in curves:
+        for share, overhead in points:
+            least[share] = min(least.get(share, math.inf), overhead)
+    size = _LARGEST
+    for points, solvers in curves.items():
+        colour, marker = styles[solvers[0]]
+        is_best = any(math.isclose(over, least[share], abs_tol=1e-9) for share, over in points)
+        axes.plot(
+            *zip(*points, strict=True),
+            marker=marker,
+            markersize=size if is_best else 5,
+            color=colour if is_best else "0.7",
+            linewidth=1.8 if is_best else 0.8,
+            zorder=3 if is_best else 2,
+            label="\n".join(solvers),
         )
-        if points:
-            axes.plot(*zip(*points, strict=True), marker=marker, label=solver)
-    bounds: dict[float, float] = {}
-    for row in rows:
-        # Bounds for one order of the nodes do not hold for another.
-        if row.bound_overhead is not None and row.bound_order == rows[0].order:
-            share = 100 * row.budget_share
-            bounds[share] = max(bounds.get(share, 0.0), row.bound_overhead)
-    if bounds:
-        shares = sorted(bounds)
-        lowest = [bounds[share] for share in shares]
-        axes.fill_between(shares, 0, lowest, color="0.85", label="below the lower bound", zorder=0)
-        axes.plot(shares, lowest, color="0.5", linestyle="--", marker="_")
+        # Where lines lie on each other, the next one's marker is inside the one before it.
+        size = max(4.0, size - 2) if is_best else size
+    _draw_bound(axes, rows)
     # Overheads of a thousandth and of a hundred times both matter.
     axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_formatter(ScalarFormatter())
@@ -63,6 +79,35 @@ def _draw(axes: Axes, graph: str, rows: Sequence[Row]) -> None:
     axes.grid(alpha=0.3)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _curves(rows: Sequence[Row]) -> dict[tuple[tuple[float, float], ...], list[str]]:
+    """The solvers of every curve of (budget in %, overhead in %), in the order of the rows."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        if row.overhead is not None:
+            # What a picture can't tell apart is one curve.
+            point = round(100 * row.budget_share, 6), round(row.overhead, 4)
+            points.setdefault(row.solver, []).append(point)
+    curves: dict[tuple[tuple[float, float], ...], list[str]] = {}
+    for solver, of_solver in points.items():
+        curves.setdefault(tuple(sorted(of_solver)), []).append(solver)
+    return curves
+
+
+def _draw_bound(axes: Axes, rows: Sequence[Row]) -> None:
+    """The highest lower bound at every budget, and the area under it."""
+    bounds: dict[float, float] = {}
+    for row in rows:
+        # Bounds for one order of the nodes do not hold for another.
+        if row.bound_overhead is not None and row.bound_order in ("free", row.order):
+            share = 100 * row.budget_share
+            bounds[share] = max(bounds.get(share, 0.0), row.bound_overhead)
+    if bounds:
+        shares = sorted(bounds)
+        lowest = [bounds[share] for share in shares]
+        axes.fill_between(shares, 0, lowest, color="0.9", label="below the lower bound", zorder=0)
+        axes.plot(shares, lowest, color="0.4", linestyle="--", marker="_", zorder=1)
 
 
 def plot_operations(

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder, whole_number
-from checkmate_tf.cli.target import load_concrete
+from checkmate_tf.cli.arguments import SOLVED, check_folder
+from checkmate_tf.cli.target import TRACED, add_batch_size, load_concrete
 from checkmate_tf.graph.operation_costs import OperationCost, costs_of_nodes, costs_of_operations
 from checkmate_tf.progress import measuring_progress
 from solvers import ComputationGraph, format_bytes
@@ -21,9 +21,15 @@ _SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A target, and how its costs are found and shown."""
-    parser.add_argument("target", metavar="GRAPH|MODULE:FUNCTION")
-    parser.add_argument("--device", metavar="CPU:0|GPU:0|TPU:0")
-    parser.add_argument("--batch-size", type=whole_number, metavar="N")
+    parser.add_argument(
+        "target", metavar="GRAPH|MODULE:FUNCTION", help=f"a saved graph, or a step: {TRACED}"
+    )
+    parser.add_argument(
+        "--device",
+        metavar="CPU:0|GPU:0|TPU:0",
+        help="what is measured (default: what TensorFlow computes on)",
+    )
+    add_batch_size(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png, .pdf or .svg")
     parser.add_argument("--again", action="store_true", help="measure also what is known")
     parser.add_argument("--profile", type=Path, metavar="FILE", help="use it, and measure nothing")

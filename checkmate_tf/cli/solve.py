@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from checkmate_tf.cli.arguments import (
     check_folder,
     load_solver_file,
 )
+from checkmate_tf.planning.plan_documents import document_of
 from checkmate_tf.progress import solver_progress
 from solvers import (
     ComputationGraph,
@@ -31,6 +33,7 @@ from solvers import (
 from solvers.api import find_solver
 from solvers.comparison import overhead, status_text
 from solvers.graph import input_order_peak
+from solvers.graph.budget import share_meant
 from solvers.graph.files import write_whole
 
 _EXIT_STATUS = {
@@ -44,9 +47,19 @@ _EXIT_STATUS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A graph, a budget, and how to solve."""
     parser.add_argument("graph", type=Path, metavar="GRAPH", help="a JSON file")
-    parser.add_argument("--budget", required=True, metavar="80%|2GiB|BYTES|min")
-    parser.add_argument("--solver", default="auto", metavar="NAME")
-    parser.add_argument("--output", type=Path, metavar="PLAN.json")
+    parser.add_argument(
+        "--budget",
+        required=True,
+        metavar="80%|2GiB|BYTES|min",
+        help="a share of what one pass adds to fixed_bytes, a size, or the least that is found",
+    )
+    parser.add_argument(
+        "--solver",
+        default="auto",
+        metavar="NAME",
+        help="as `checkmate-tf solvers` lists them (default: auto)",
+    )
+    parser.add_argument("--output", type=Path, metavar="PLAN.json", help="the plan as a file")
     parser.add_argument(
         "--fallback",
         action="store_true",
@@ -83,30 +96,14 @@ def run(arguments: argparse.Namespace) -> int:
         size = budget.in_bytes(graph.fixed_bytes, input_order_peak(graph))
     Console(width=80).print(_table(graph, solution, size))
     if solution.schedule is not None and arguments.output is not None:
-        write_whole(arguments.output, json.dumps(plan(graph, solution, size)) + "\n")
+        write_whole(arguments.output, json.dumps(document_of(graph, solution, size)) + "\n")
     if status_text(solution) == "bound":
         return SOLVED
     if solution.schedule is None:
-        print(f"checkmate-tf: {_what_is_missing(solution)}", file=sys.stderr)
+        missing = _what_is_missing(solution, graph)
+        told = "; ".join(filter(None, (missing, share_meant(budget))))
+        print(f"checkmate-tf: {told}", file=sys.stderr)
     return _EXIT_STATUS[solution.status]
-
-
-def plan(graph: ComputationGraph, solution: Solution, budget: int) -> dict[str, object]:
-    """plan.json: the schedule as the file's own node ids, in execution order."""
-    assert solution.schedule is not None
-    ids = [number if node.id is None else node.id for number, node in enumerate(graph.nodes)]
-    return {
-        "graph": graph.name,
-        "solver": solution.solver,
-        "status": str(solution.status),
-        "budget": budget,
-        "peak": solution.peak,
-        "cost": solution.cost,
-        "bound": solution.bound,
-        **({"among": solution.among} if solution.among else {}),
-        "seconds": solution.seconds,
-        "schedule": [ids[step] for step in solution.schedule.steps],
-    }
 
 
 def _table(graph: ComputationGraph, solution: Solution, budget: int) -> Table:
@@ -141,7 +138,7 @@ def _overhead(graph: ComputationGraph, cost: float | None) -> str:
     return f"{percent:.3f} % (cost {cost:.10g}{unit})"
 
 
-def _what_is_missing(solution: Solution) -> str:
+def _what_is_missing(solution: Solution, graph: ComputationGraph) -> str:
     what = (
         "no schedule is under this budget"
         if solution.status is Status.INFEASIBLE
@@ -150,7 +147,6 @@ def _what_is_missing(solution: Solution) -> str:
     proved = ""
     if solution.provable_budget is not None:
         proved = f", less than {format_bytes(solution.provable_budget)} never is"
-    if solution.least_budget is None:
-        return f"{what}; no budget is known that would do{proved}"
-    least = solution.least_budget
+    # One pass in the graph's own order, which keeps every value, is a schedule as well.
+    least = int(min(input_order_peak(graph), solution.least_budget or math.inf))
     return f"{what}; {least} bytes ({format_bytes(least)}) are known to be enough{proved}"

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import sys
 from typing import Any
 
+from checkmate_tf.cli.arguments import whole_number
 from solvers.errors import CheckmateError
+
+TRACED = (
+    "a ConcreteFunction, a tf.function with an input_signature, or a function without arguments "
+    "that returns one of these"
+)
+"""What MODULE:FUNCTION may name."""
+
+
+def add_batch_size(parser: argparse.ArgumentParser) -> None:
+    """The size of batches that a signature leaves open."""
+    parser.add_argument(
+        "--batch-size",
+        type=whole_number,
+        metavar="N",
+        help="of inputs whose first dimension is None",
+    )
 
 
 def load_concrete(target: str) -> Any:
     """The ConcreteFunction behind MODULE:FUNCTION.
 
-    FUNCTION is a ConcreteFunction, a tf.function with an input_signature, or a function without
-    arguments that returns one of these.
+    FUNCTION is as in `TRACED`.
 
     Raises:
         CheckmateError: it is none of these, or isn't there.
@@ -26,10 +43,7 @@ def load_concrete(target: str) -> Any:
     if getattr(found, "input_signature", None) is not None:
         found = found.get_concrete_function()
     if not hasattr(found, "structured_outputs"):
-        raise CheckmateError(
-            f"{target} is not a ConcreteFunction; give one, a tf.function with an "
-            "input_signature, or a function without arguments that returns one of these"
-        )
+        raise CheckmateError(f"{target} is not a step; give {TRACED}")
     return found
 
 

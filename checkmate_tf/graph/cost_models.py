@@ -102,6 +102,21 @@ def load_profile(path: str | Path, other_device: bool = False) -> Profile:
     return store.load_profile(path, device_name(default_device()), other_device)
 
 
+def known_workspaces(costs: str | Profile) -> Callable[[Operation], int]:
+    """What a profile knows of workspaces, in bytes; 0 of all others.
+
+    Example:
+        >>> known_workspaces("roofline")(Operation("Relu"))
+        0
+    """
+    entries = costs.entries if isinstance(costs, Profile) else {}
+
+    def workspace(operation: Operation) -> int:
+        return (entries[operation].workspace or 0) if operation in entries else 0
+
+    return workspace
+
+
 def notes_on(model: ProfiledCosts, operations: Sequence[Operation], device: str) -> tuple[str, ...]:
     """What a user must know about costs that were not measured, or not here."""
     return (*_origin(model.profile, device), *_estimates(model, operations))

@@ -7,6 +7,7 @@ makes only tiny ones runs with the node after which it becomes ready.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,8 +107,16 @@ def extract_program(
     program: Program,
     costs: CostModel | None = None,
     workspace: Callable[[Operation], int] | None = None,
+    workspaces: Sequence[int] | None = None,
 ) -> Extraction:
-    """As `extract_step`, of a step that has been resolved."""
+    """As `extract_step`, of a step that has been resolved.
+
+    Where `workspaces` are known, one for each operation of `program`, nobody is asked for them.
+    """
+    if workspaces is not None:
+        builder = _Builder(program, costs or _reference(), lambda operation: 0)
+        builder.workspaces = tuple(workspaces)
+        return builder.build()
     return _Builder(program, costs or _reference(), workspace or (lambda operation: 0)).build()
 
 
@@ -282,7 +291,7 @@ class _Builder:
         return ComputationGraph(
             tuple(built),
             fixed_bytes=self.program.fixed_bytes + sum(t.bytes for t in tiny),
-            name=str(self.program.concrete.name),
+            name=_readable(self.program.concrete.name),
             cost_unit=self.cost_unit,
         )
 
@@ -316,6 +325,18 @@ class _Builder:
             after=tuple(sorted(waits - dependencies - {-1, number})),
             expired_by=tuple(sorted(expired_by)),
         )
+
+
+def _readable(name: Any) -> str:
+    """The user's name of a function that TensorFlow has traced.
+
+    Example:
+        >>> _readable(b"__inference_train_step_1234")
+        'train_step'
+    """
+    text = name.decode() if isinstance(name, bytes) else str(name)
+    matched = re.fullmatch(r"__(?:inference|forward|backward)_(.+?)_\d+", text)
+    return matched[1] if matched else text
 
 
 def _return_node(nodes: list[Node], outputs: set[int]) -> Node:

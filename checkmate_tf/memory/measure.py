@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from profiles.devices import default_device
@@ -30,6 +31,23 @@ def held_bytes(device: str | None = None) -> int | None:
         return int(tf.config.experimental.get_memory_info(device or default_device())["current"])
     except ValueError:
         return None
+
+
+def arriving_bytes(arguments: Any) -> int:
+    """Bytes of arrays and tensors among `arguments` that are not on the device yet.
+
+    Example:
+        >>> import numpy as np, tensorflow as tf
+        >>> arriving_bytes((np.zeros(1024, np.float32), {"labels": tf.zeros(1024)}))
+        4096
+    """
+    device = default_device()
+    return sum(
+        int(np.prod(each.shape)) * each.dtype.itemsize
+        for each in tf.nest.flatten(arguments)
+        if isinstance(each, np.ndarray)
+        or (isinstance(each, tf.Tensor) and not each.device.endswith(device))
+    )
 
 
 def free_bytes() -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.memory.measure import allocator_limit, free_bytes, held_bytes
+from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
 from checkmate_tf.planning.trial_run import TrialRunError, can_run_for_trial, run_unchanged
 from profiles.devices import default_device
@@ -50,6 +51,7 @@ class Baselines:
     def __init__(self) -> None:
         """Of no signature yet."""
         self._measured: dict[ComputationGraph, tuple[int | None, str]] = {}
+        self._expected: dict[ComputationGraph, int] = {}
         self._largest: Baseline | None = None
 
     def of(
@@ -63,8 +65,11 @@ class Baselines:
             resident: bytes that the device holds before it.
             run: it may run for trial.
         """
-        schedule = Schedule(range(len(extracted.graph)))
-        expected = forecast(extracted, schedule, resident).highest_of_ten
+        if structure in self._expected:
+            expected = resident + self._expected[structure]
+        else:
+            schedule = Schedule(range(len(extracted.graph)))
+            expected = forecast(extracted, schedule, resident).highest_of_ten
         baseline = Baseline(resident, expected)
         if structure not in self._measured:
             if not run or self.is_smaller(baseline):
@@ -73,6 +78,19 @@ class Baselines:
         addition, note = self._measured[structure]
         measured = None if addition is None else resident + addition
         return Baseline(resident, expected, measured, note)
+
+    def know(self, structure: ComputationGraph, known: Baseline, may_have_run: bool) -> None:
+        """What an earlier process found out about the unchanged step: it need not run again.
+
+        Args:
+            structure: of the step.
+            known: as `of` returned it then.
+            may_have_run: it ran then, or there is a note that says why not.
+        """
+        self._expected.setdefault(structure, known.expected_addition)
+        addition = None if known.measured is None else known.measured - known.resident
+        if may_have_run:
+            self._measured.setdefault(structure, (addition, known.note))
 
     def is_smaller(self, baseline: Baseline) -> bool:
         """Whether a signature that needs as much has been planned before."""
@@ -96,7 +114,8 @@ def _measured_addition(extracted: Extraction, expected: Baseline) -> tuple[int |
         if not can_run_for_trial(extracted):
             raise TrialRunError("it can't run without a trace, or its peak can't be seen")
         _refuse_beyond(ROOM_FOR_UNCHANGED * expected.expected_addition)
-        return max(run_unchanged(extracted)), ""
+        with phase("trials"):
+            return max(run_unchanged(extracted)), ""
     except TrialRunError as error:
         return None, f"the unchanged step's peak is a forecast, for {error}"
 

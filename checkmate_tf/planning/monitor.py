@@ -25,9 +25,10 @@ class BudgetWatch:
     what ran in between, an evaluation for instance, took more than the step may.
     """
 
-    def __init__(self, budget: int) -> None:
-        """`budget` is in bytes."""
+    def __init__(self, budget: int, on_over: Callable[[], None] | None = None) -> None:
+        """`budget` is in bytes; `on_over` is called if a step held more."""
         self._budget = budget
+        self._on_over = on_over
         self._ended = False
 
     def run(self, step: Step, *args: Any, **kwargs: Any) -> Any:
@@ -40,6 +41,8 @@ class BudgetWatch:
         peak = peak_bytes() or 0
         if peak > self._budget and not self._ended:
             self.end()
+            if self._on_over is not None:
+                self._on_over()
             warn_user(f"{_over(peak, self._budget)}; the plan is kept, and this is said once")
         return result
 
@@ -55,8 +58,21 @@ class MonitoredStep:
     as `fit` does, is not monitored here.
     """
 
-    def __init__(self, step: Step, budget: int, leaner: Callable[[int], Step]) -> None:
-        """`leaner` makes a step that takes so many bytes less, or raises a BudgetError."""
+    def __init__(
+        self,
+        step: Step,
+        budget: int,
+        leaner: Callable[[int], Step],
+        on_over: Callable[[], None] | None = None,
+    ) -> None:
+        """Watch a step.
+
+        Args:
+            step: it.
+            budget: in bytes.
+            leaner: makes a step that takes so many bytes less, or raises a BudgetError.
+            on_over: is called if a later step held more.
+        """
         self._step = step
         self._budget = budget
         self._leaner = leaner
@@ -65,7 +81,7 @@ class MonitoredStep:
         self._margin = 0
         self._held = held_bytes() or 0
         self._monitoring = threading.Lock()
-        self._later = BudgetWatch(budget)
+        self._later = BudgetWatch(budget, on_over)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step."""

@@ -16,6 +16,8 @@ from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.memory.measure import allocator_limit
+from checkmate_tf.phases import phase
+from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.settings import (
     AIM,
@@ -120,8 +122,9 @@ class PlanSearch:
         time_limit: float,
         trial_run: Callable[[Schedule], TrialRun | None] | None,
         interrupts: Interrupts | None = None,
+        verbose: int = 1,
     ) -> None:
-        """Without `trial_run`, plans are forecast only."""
+        """Without `trial_run`, plans are forecast only; 0 for `verbose` shows no progress."""
         self._situation = situation
         self._graph = situation.extracted.graph
         self._solver = solver
@@ -129,6 +132,7 @@ class PlanSearch:
         self._time_limit = time_limit
         self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
+        self._verbose = verbose
         self._offset = 0  # bytes that the latest trial run held more than was forecast
 
     def run(self) -> FoundPlan:
@@ -292,7 +296,7 @@ class PlanSearch:
             solver: instead of the one that was asked for.
         """
         graph, time_limit = self._graph, time_share * self._time_limit
-        with solver_progress(graph, time_limit) as show:
+        with solver_progress(graph, time_limit, bool(self._verbose)) as show:
             solution = solve(
                 graph,
                 "min" if activations is None else max(1, graph.fixed_bytes + int(activations)),
@@ -331,7 +335,8 @@ class PlanSearch:
         if self._trial_run is None:
             return candidate
         try:
-            trial_run = self._trial_run(candidate.plan.schedule)
+            with phase("trials"):
+                trial_run = self._trial_run(candidate.plan.schedule)
         except TrialRunError as error:
             self._trial_run = None
             note = f"no trial run, for {error}"
@@ -372,6 +377,7 @@ class PlanSearch:
             f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
             f"{format_bytes(situation.resident)} of it variables, inputs and what else is held; "
             f"{format_bytes(least)} ({least} bytes) is the least that is likely to do, "
-            f"and none is possible below {format_bytes(known.bound + beside)}",
+            f"and none is possible below {format_bytes(known.bound + beside)}"
+            + about_the_largest_loop(situation.extracted, known.peak - graph.fixed_bytes),
             least=least,
         )

@@ -8,30 +8,34 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import tensorflow as tf
+
 from checkmate_tf.distribution.emission import ReplicatedStep
 from checkmate_tf.distribution.split import has_several_replicas
-from checkmate_tf.graph.cost_models import step_costs
-from checkmate_tf.graph.extraction import Extraction, extract_program
+from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
-from checkmate_tf.memory.measure import held_bytes, reserve
+from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline, Baselines
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.kept_plan import KeptPlan
+from checkmate_tf.planning.kept_plans import KeptPlans
+from checkmate_tf.planning.plan import Origin, Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.preparation import (
+    anything_to_gain,
+    prepared,
+    resident_bytes,
+    structure_of,
+)
 from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.settings import KERNEL_ROOM, PATIENCE
+from checkmate_tf.planning.settings import PATIENCE
+from checkmate_tf.planning.step_content import step_content
 from checkmate_tf.planning.trial_run import TrialRunner, can_run_for_trial, run_for_trial
-from checkmate_tf.trace.buffers import peak_of_run
-from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
-from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
+from profiles.devices import default_device, device_name
 from solvers import Budget, BudgetError, ComputationGraph
-
-_MEASURED: dict[str, MeasuredWorkspaces] = {}
-"""By device: workspaces that this process has measured."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ class PlannedStep:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
         keeps: whether it is expected to stay within the budget.
         replicated: the whole step, where several replicas run it; the plan is for one of them.
+        source: where the plan comes from, or what became of it, for the user; "" if it is of a step
+            that has been planned before and was traced again.
+        runs_plain: XLA compiles the step as it is, which takes as little as any plan, or fits.
     """
 
     plan: Plan
@@ -50,6 +57,8 @@ class PlannedStep:
     beyond_budget: bool = False
     keeps: bool = True
     replicated: ReplicatedStep | None = None
+    source: str = ""
+    runs_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,15 +85,19 @@ class Planner:
         self._request = request
         self._known: dict[ComputationGraph, _Known] = {}
         self._baselines = Baselines()
+        self._kept = KeptPlans(request)
         self._lock = threading.RLock()
 
-    def plan(self, concrete: Any, batch_size: int | None, arriving: int = 0) -> PlannedStep | None:
+    def plan(
+        self, concrete: Any, batch_size: int | None, arriving: int | None = None
+    ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the traced step.
             batch_size: the first dimension of inputs that were traced without one.
-            arriving: bytes that the device will hold before the step and does not hold yet.
+            arriving: bytes that the device will hold before the step and does not hold yet; by
+                default those of the step's arguments.
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a larger signature
@@ -94,14 +107,16 @@ class Planner:
         """
         request = self._request
         with self._lock, apart(), noted_interrupts() as interrupts:
-            program = resolve(concrete, batch_size)
+            with phase("extract"):
+                program = resolve(concrete, batch_size)
             if has_several_replicas(program):
                 return self._plan_replicas(program, interrupts)
-            extracted, notes = _extracted(program, request)
-            if not _anything_to_gain(extracted.graph):
+            extracted, notes = self._extracted(program, request)
+            if not anything_to_gain(extracted.graph):
                 return None
-            resident = _resident(extracted.graph, arriving)
-            run = partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
+            arriving = program.argument_bytes if arriving is None else arriving
+            resident = resident_bytes(extracted.graph, arriving)
+            run = _trial_runner(extracted)
             return self._known_or_planned(extracted, notes, resident, run, interrupts)
 
     def _known_or_planned(
@@ -115,7 +130,10 @@ class Planner:
     ) -> PlannedStep:
         """A plan for what the device holds; `exchange_peak` bytes are needed in any case."""
         request, graph = self._request, extracted.graph
-        structure = _structure(graph)
+        structure = structure_of(graph)
+        kept = self._kept.find(extracted.program)
+        if kept is not None and kept.baseline is not None:
+            self._baselines.know(structure, kept.baseline, kept.baseline_ran)
         # What several replicas do together can't run for one of them.
         measured = request.trial_run and request.budget.share is not None and not exchange_peak
         baseline = self._baselines.of(extracted, structure, resident, measured)
@@ -127,35 +145,61 @@ class Planner:
         if known is not None and known.fits(situation):
             plan = replace(known.plan, graph=graph, budget=situation.budget)
             return PlannedStep(plan, extracted, None)
+        if kept is not None and self._kept.judge(kept, situation):
+            planned = _taken(kept, situation, request)
+            self._baselines.note(baseline)
+            self._remember(planned, situation)
+            return planned
         is_smaller = self._baselines.is_smaller(baseline)
         planned = _planned(situation, request, run, interrupts, is_smaller)
         self._baselines.note(baseline)
         interrupts.pass_on()
+        planned = self._keep(planned, situation, baseline, measured)
         self._remember(planned, situation)
         return planned
+
+    def _keep(
+        self, planned: PlannedStep, situation: Situation, baseline: Baseline, ran: bool
+    ) -> PlannedStep:
+        """The planned step, its plan with what it was made for, and kept for the next time."""
+        device = device_name(default_device())
+        plan = _with_origin(planned.plan, planned.extracted, situation.resident, device)
+        planned = replace(planned, plan=plan, source="plan not kept")
+        if planned.beyond_budget and self._request.on_infeasible != "min":
+            return planned  # only because a larger signature was planned before
+        source = self._kept.keep(plan, planned.keeps, planned.beyond_budget, baseline, ran)
+        return replace(planned, source=source or "plan not kept")
+
+    def forget(self, planned: PlannedStep) -> None:
+        """A step was over its budget: other processes are not to take its plan."""
+        self._kept.forget(planned.extracted.program)
 
     def _plan_replicas(self, program: Program, interrupts: Interrupts) -> PlannedStep | None:
         """Plan a step that several replicas run, with a budget for each."""
         request = self._request
 
+        sources = ["plan of the first worker"]
+
         def plan_one(replica: Replica) -> Plan:
             resident = max(replica.extracted.graph.fixed_bytes, replica.held or 0)
-            return self._known_or_planned(
+            planned = self._known_or_planned(
                 replica.extracted,
                 replica.notes,
                 resident,
                 replica.run_for_trial,
                 interrupts,
                 replica.exchange_peak,
-            ).plan
+            )
+            sources[:] = [planned.source]
+            return planned.plan
 
         patience = PATIENCE * request.time_limit
-        extract = partial(_extracted, request=request)
-        planned = plan_replicas(program, extract, plan_one, _anything_to_gain, patience)
+        extract = partial(self._extracted, request=request)
+        planned = plan_replicas(program, extract, plan_one, anything_to_gain, patience)
         if planned is None:
             return None
         step, plan = planned
-        return PlannedStep(plan, step.replicas[0], None, replicated=step)
+        return PlannedStep(plan, step.replicas[0], None, replicated=step, source=sources[0])
 
     def leaner(
         self, concrete: Any, batch_size: int | None, budget: int, margin: int
@@ -163,20 +207,29 @@ class Planner:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
         with self._lock, apart(), noted_interrupts() as interrupts:
-            extracted, notes = _extracted(resolve(concrete, batch_size), request)
-            structure = _structure(extracted.graph)
-            resident = _resident(extracted.graph)
+            with phase("extract"):
+                program = resolve(concrete, batch_size)
+            extracted, notes = self._extracted(program, request)
+            self._kept.forget(program)
+            structure = structure_of(extracted.graph)
+            resident = resident_bytes(extracted.graph)
             baseline = self._baselines.of(extracted, structure, resident, run=False)
             situation = _situation(extracted, request, notes, baseline, baseline.peak)
             situation = replace(situation, margin=margin)
-            run = partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
+            run = _trial_runner(extracted)
             planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()
+            planned = self._keep(planned, situation, baseline, ran=not baseline.note)
             self._remember(planned, situation)
             return planned
 
+    def _extracted(self, program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
+        """The step's graph and what the user should know of it."""
+        with phase("extract"):
+            return prepared(program, request, self._kept.workspaces(program))
+
     def _remember(self, planned: PlannedStep, situation: Situation) -> None:
-        key = _structure(planned.extracted.graph)
+        key = structure_of(planned.extracted.graph)
         self._known[key] = _Known(planned.plan, situation.resident)
 
 
@@ -188,35 +241,19 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
     """
     with noted_interrupts() as interrupts:
         graph = extracted.graph
-        baseline = Baselines().of(extracted, _structure(graph), graph.fixed_bytes, run=False)
+        baseline = Baselines().of(extracted, structure_of(graph), graph.fixed_bytes, run=False)
         situation = _situation(extracted, request, notes, baseline, baseline.peak)
         planned = _planned(situation, request, None, interrupts, is_smaller=False)
         interrupts.pass_on()
-        return planned
+        plan = _with_origin(planned.plan, extracted, graph.fixed_bytes, "another device")
+        return replace(planned, plan=plan)
 
 
-def _extracted(program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
-    """The step's graph and what the user should know of it."""
-    everything = range(len(program.operations))
-    live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
-    reserve(program.fixed_bytes + live + KERNEL_ROOM)
-    costs = step_costs(request.costs, program)
-    # After the costs: measuring those tells workspaces as well.
-    device = default_device()
-    extracted = extract_program(program, costs.model, device_workspaces(device))
-    return extracted, (*costs.notes, *_notes(extracted))
-
-
-def device_workspaces(device: str) -> MeasuredWorkspaces:
-    """What is known of the device's workspaces; what this process has measured stays as it is.
-
-    Measured again it might differ a little, and a step that is traced again would look like
-    another.
-    """
-    measured = _MEASURED.setdefault(device, MeasuredWorkspaces(device))
-    for operation, size in stored_workspaces(device).items():
-        measured.known.setdefault(operation, size)
-    return measured
+def _with_origin(plan: Plan, extracted: Extraction, resident: int, device: str) -> Plan:
+    """The plan, with what it was made for and the seconds that it took so far."""
+    content = step_content(extracted.program)
+    origin = Origin(content, extracted.workspaces, resident, device, tf.__version__)
+    return replace(plan, origin=origin, seconds=seconds_so_far())
 
 
 def _planned(
@@ -234,30 +271,43 @@ def _planned(
         request.time_limit,
         run if request.trial_run else None,
         interrupts,
+        request.verbose,
     )
     try:
-        found = search.leanest() if request.budget.least else search.run()
+        with phase("solve"):
+            found = search.leanest() if request.budget.least else search.run()
     except BudgetError as error:
         if request.on_infeasible != "min" and not is_smaller:
             raise
         why = "a larger signature was planned before, so " if is_smaller else ""
         note = f"{error}; {why}the leanest plan found runs"
         warn_user(note)
-        found = search.leanest(solver="auto")
+        with phase("solve"):
+            found = search.leanest(solver="auto")
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
         return PlannedStep(plan, extracted, found.function, beyond_budget=True, keeps=False)
     return PlannedStep(found.plan, extracted, found.function, keeps=found.keeps)
 
 
-def _structure(graph: ComputationGraph) -> ComputationGraph:
-    """The graph without the names, which differ from trace to trace."""
-    nodes = tuple(replace(node, name="") for node in graph.nodes)
-    return replace(graph, nodes=nodes, name="")
+def _taken(kept: KeptPlan, situation: Situation, request: Request) -> PlannedStep:
+    """The step by a plan that was made before."""
+    plan, extracted = kept.plan, situation.extracted
+    budget = plan.budget if request.budget.least else situation.budget
+    if not kept.keeps and plan.notes:
+        warn_user(plan.notes[-1])  # as when it was made
+    where = "by the plan that was named" if kept.path is None else "by a plan kept before"
+    return PlannedStep(
+        replace(kept.at(extracted.graph, budget), seconds=seconds_so_far()),
+        extracted,
+        None,
+        beyond_budget=kept.beyond_budget,
+        keeps=kept.keeps,
+        source=where,
+    )
 
 
-def _resident(graph: ComputationGraph, arriving: int = 0) -> int:
-    """Bytes that the device holds before the step."""
-    return max(graph.fixed_bytes, (held_bytes() or 0) + arriving)
+def _trial_runner(extracted: Extraction) -> TrialRunner | None:
+    return partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
 
 
 def _situation(
@@ -276,26 +326,4 @@ def _situation(
         baseline_peak=baseline.forecast,
         notes=(*notes, baseline.note) if baseline.note else notes,
         measured_baseline_peak=baseline.measured,
-    )
-
-
-def _notes(extracted: Extraction) -> tuple[str, ...]:
-    """What is said of operations whose memory can't be told, here and as a warning."""
-    unknown = extracted.unknown
-    if not unknown:
-        return ()
-    count = "1 operation" if len(unknown) == 1 else f"{len(unknown)} operations"
-    note = (
-        f"the memory of {count} depends on data and can't be told, {describe(unknown[0])} for "
-        "one: the plan may need more than the budget"
-    )
-    warn_user(note)
-    return (note,)
-
-
-def _anything_to_gain(graph: ComputationGraph) -> bool:
-    """Whether a value that could be recomputed is held while other nodes run."""
-    return any(
-        node.recomputable and node.memory and graph.users[i] and graph.users[i][-1] > i + 1
-        for i, node in enumerate(graph.nodes)
     )

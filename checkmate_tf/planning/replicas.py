@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
-from solvers import ComputationGraph, Node, Schedule, Solution, Status, format_bytes
+from solvers import ComputationGraph, Node, Schedule, format_bytes
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def plan_replicas(
         else:
             graph = extracted[most].graph
             data = agree(worker, graph, partial(_data_of, make), patience)
-            plan = _plan(data, graph)
+            plan = Plan.from_json(data, graph)
         plans.update(dict.fromkeys(alike, plan))
     schedules = tuple(plans[number].schedule for number in range(len(extracted)))
     return ReplicatedStep(program, parts, extracted, schedules), plans[0]
@@ -163,26 +163,4 @@ def _with_exchange(plan_one: Callable[[Replica], Plan], replica: Replica) -> Pla
 
 def _data_of(make: Callable[[], Plan]) -> dict[str, Any]:
     """The plan that `make` makes, without its graph, for JSON."""
-    plan = make()
-    solution = replace(plan.solution, schedule=None, statistics={})
-    data = asdict(replace(plan, graph=None, solution=None))  # type: ignore[arg-type]
-    return {
-        **data,
-        "schedule": plan.schedule.steps,
-        "solution": {**asdict(solution), "status": str(solution.status)},
-    }
-
-
-def _plan(data: dict[str, Any], graph: ComputationGraph) -> Plan:
-    schedule = Schedule(data["schedule"])
-    solution = {**data["solution"], "status": Status(data["solution"]["status"])}
-    solution["schedule"] = schedule
-    return Plan(
-        **{
-            **data,
-            "graph": graph,
-            "schedule": schedule,
-            "solution": Solution(**solution),
-            "notes": tuple(data["notes"]),
-        }
-    )
+    return make().to_json(with_graph=False)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from checkmate_tf.graph.cost_models import check_cost_model
+from checkmate_tf.planning.plan import Plan
 from profiles.profile import Profile
 from solvers import Budget, BudgetError, CheckmateError, find_solver, parse_budget
+from solvers.graph.budget import share_meant
 from solvers.problem import Order
 
 OnInfeasible = Literal["error", "min", "plain"]
@@ -28,6 +31,8 @@ class Request:
     order: Order
     trial_run: bool
     on_infeasible: OnInfeasible = "error"
+    plan: Plan | None = None
+    verbose: int = 1
 
 
 def parse_request(
@@ -39,20 +44,28 @@ def parse_request(
     order: Any,
     trial_run: Any,
     on_infeasible: Any = "error",
+    plan: Any = None,
+    verbose: Any = 1,
 ) -> Request:
     """Understand the arguments of `rematerialize`.
 
     Raises:
-        BudgetError: the budget is not a size, or a share of more than everything.
+        BudgetError: the budget is not a size, or a share of more than everything; or there is none,
+            and no plan that has one.
         SolverError: no such solver.
         CheckmateError: another argument is not what it should be.
     """
-    parsed = parse_budget(budget)
+    loaded = plan if plan is None or isinstance(plan, Plan) else _loaded(plan)
+    if budget is None and loaded is None:
+        raise BudgetError("give a budget, like budget='4GiB', or a plan that was made for one")
+    parsed = parse_budget(loaded.budget if budget is None and loaded else budget)
     if parsed.share is not None and parsed.share > 1:
         raise BudgetError(
             f"budget {budget!r} is more than the unchanged step needs; give a share up to '100%', "
             "or a size like '4GiB'"
         )
+    if meant := share_meant(parsed):
+        raise BudgetError(f"budget {budget!r} is {parsed.bytes} bytes; {meant}")
     if not isinstance(solver, str):
         raise CheckmateError(
             f"solver is {solver!r}; give one name, as `checkmate-tf solvers` lists them"
@@ -69,6 +82,8 @@ def parse_request(
         raise CheckmateError(f"trial_run is {trial_run!r}; give True or False")
     if on_infeasible not in get_args(OnInfeasible):
         raise CheckmateError(f"on_infeasible is {on_infeasible!r}; give 'error', 'min' or 'plain'")
+    if isinstance(verbose, bool) or verbose not in (0, 1):
+        raise CheckmateError(f"verbose is {verbose!r}; give 0 for silence, or 1")
     check_cost_model(costs)
     return Request(
         budget=parsed,
@@ -79,4 +94,12 @@ def parse_request(
         order=order,
         trial_run=trial_run,
         on_infeasible=on_infeasible,
+        plan=loaded,
+        verbose=verbose,
     )
+
+
+def _loaded(path: Any) -> Plan:
+    if not isinstance(path, str | os.PathLike):
+        raise CheckmateError(f"plan is {path!r}; give a Plan, or the file of one")
+    return Plan.load(os.fspath(path))

@@ -86,7 +86,33 @@ LEANER_ATTEMPTS = 2
 KERNEL_ROOM = 64 << 20
 """Bytes for what a kernel needs while it runs: Eigen's convolutions fill the CPU's last cache."""
 
+# Plans that are kept (`kept_plans`).
+
+MORE_ROOM = 0.02
+"""Share of the activations' part: with so much more memory than a kept plan was made for, a faster
+one is looked for."""
+
+OTHER_COSTS = 0.02
+"""Share of a pass: if a kept plan's overhead differs by so much from what it was by the costs then,
+another one may be better."""
+
 # Several workers (`replicas`).
 
 PATIENCE = 60.0
 """Multiple of the time limit: as long a worker waits for the first one's plan, while it lives."""
+
+# Plans that XLA compiles (`compiled_search`).
+
+COMPILED_FIRST_SHARE = 0.9
+"""Share of the activations' part that the first plan may use, by the solver's memory model. The
+rest is for what XLA's packing of buffers wastes."""
+
+COMPILED_AIMS = (0.99, 0.97, 0.9)
+"""Shares of the activations' part that the next plan is corrected to use, one for each plan that
+is compiled. One more, the leanest, is compiled where none of them keeps the budget."""
+
+COMPILED_TIMES = (0.25, 0.15, 0.15)
+"""Shares of the time limit, one for each of those plans."""
+
+COMPILED_NEAR_ENOUGH = 0.9
+"""Share of the activations' part: a plan that keeps the budget and uses so much needs no better."""

@@ -25,13 +25,19 @@ GROUP_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
 
 
-def replay(extraction: Extraction, schedule: Schedule, arguments: Sequence[Any]) -> list[Any]:
+def replay(
+    extraction: Extraction,
+    schedule: Schedule,
+    arguments: Sequence[Any],
+    kind: type[Replay],
+) -> list[Any]:
     """Create the operations of `schedule` in the default graph.
 
     Args:
         extraction: of the traced step.
         schedule: node numbers of its graph.
         arguments: one tensor for each flat argument of the traced step.
+        kind: how.
 
     Returns:
         One tensor for each flat output of the traced step.
@@ -41,7 +47,7 @@ def replay(extraction: Extraction, schedule: Schedule, arguments: Sequence[Any])
     given = [*arguments, *program.concrete.captured_inputs]
     for placeholder, value in zip(program.concrete.inputs, given, strict=True):
         emitter.provide(placeholder, value)
-    instances = Replay(extraction, schedule, emitter).run()
+    instances = kind(extraction, schedule, emitter).run()
     return [instances.of(each) for each in program.concrete.outputs]
 
 

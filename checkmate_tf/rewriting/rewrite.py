@@ -10,9 +10,15 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction, extract_step
-from checkmate_tf.rewriting.replay import replay
+from checkmate_tf.phases import phase
+from checkmate_tf.rewriting.replay import Replay, replay
+from checkmate_tf.rewriting.tied_replay import TiedReplay
 from checkmate_tf.trace.inputs import argument_placeholders
-from profiles.tensorflow_internals import a_tape_may_record, bound_arguments
+from profiles.tensorflow_internals import (
+    a_tape_may_record,
+    bound_arguments,
+    is_traced_for_xla,
+)
 from solvers import Schedule, simulate
 
 Emit = Callable[[Sequence[Any]], list[Any]]
@@ -23,6 +29,7 @@ def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) ->
 
     It takes the arguments of `concrete`. Called while a function is being traced, it becomes
     part of that function; else, and under a tf.GradientTape, it runs as a tf.function of its own.
+    In a function that XLA compiles, the order is in the data.
 
     Args:
         concrete: the function that the schedule was made for.
@@ -46,18 +53,32 @@ def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) ->
 
 
 def rewrite_extracted(
-    extracted: Extraction, schedule: Schedule, function: Callable[..., Any] | None = None
+    extracted: Extraction,
+    schedule: Schedule,
+    function: Callable[..., Any] | None = None,
+    compiled: bool = False,
 ) -> Callable[..., Any]:
     """As `rewrite`, for a function whose graph has been extracted already.
 
-    `function` is what `as_function` made of them, if it has been called before.
+    `function` is what `as_function` made of them, if it has been called before. `compiled` is as
+    for `in_place_of`.
     """
     simulate(extracted.graph, schedule)
-    return in_place_of(extracted.program.concrete, partial(replay, extracted, schedule), function)
+    emit = partial(emit_schedule, extracted, schedule)
+    return in_place_of(extracted.program.concrete, emit, function, compiled)
+
+
+def emit_schedule(extracted: Extraction, schedule: Schedule, arguments: Sequence[Any]) -> list[Any]:
+    """`replay`, in the way that what is being traced asks for."""
+    kind = TiedReplay if is_traced_for_xla() else Replay
+    return replay(extracted, schedule, arguments, kind)
 
 
 def in_place_of(
-    concrete: Any, emit: Emit, function: Callable[..., Any] | None = None
+    concrete: Any,
+    emit: Emit,
+    function: Callable[..., Any] | None = None,
+    compiled: bool = False,
 ) -> Callable[..., Any]:
     """A callable that does what `emit` creates, with the arguments and results of `concrete`.
 
@@ -66,16 +87,19 @@ def in_place_of(
         emit: creates operations in the default graph; from one tensor for each flat argument to
             one for each flat output.
         function: what `function_of` made of them, if it has been called before.
+        compiled: XLA must compile it, wherever it is called.
     """
 
     @functools.cache
     def alone() -> Callable[..., Any]:
-        return function or function_of(concrete, emit)
+        return function or function_of(concrete, emit, compiled)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         flat = _flat_arguments(concrete, args, kwargs)
         # A tape sees calls of functions, but not the operations that are created here.
         becomes_part = tf.inside_function() and not a_tape_may_record()
+        if compiled and not is_traced_for_xla():
+            becomes_part = False
         return pack_outputs(concrete, emit(flat) if becomes_part else alone()(*flat))
 
     return call
@@ -95,20 +119,23 @@ def _flat_arguments(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def as_function(extracted: Extraction, schedule: Schedule) -> Any:
     """A ConcreteFunction from the flat arguments of the traced step to its flat outputs."""
-    return function_of(extracted.program.concrete, partial(replay, extracted, schedule))
+    return function_of(extracted.program.concrete, partial(emit_schedule, extracted, schedule))
 
 
-def function_of(concrete: Any, emit: Emit) -> Any:
-    """As `as_function`, of what `emit` creates."""
+def function_of(concrete: Any, emit: Emit, compiled: bool = False) -> Any:
+    """As `as_function`, of what `emit` creates; XLA compiles it where `compiled` says so."""
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in argument_placeholders(concrete)]
 
     # A name without "<lambda>": with it TensorFlow would not find the lines of an error.
     def rematerialized(*arguments: Any) -> list[Any]:
         return emit(arguments)
 
-    function = tf.function(rematerialized, input_signature=specs, autograph=False)
+    function = tf.function(
+        rematerialized, input_signature=specs, autograph=False, jit_compile=compiled or None
+    )
     # Called by itself the tf.function would be counted among those that are traced too often.
-    return function.get_concrete_function()
+    with phase("emit"):
+        return function.get_concrete_function()
 
 
 def pack_outputs(concrete: Any, outputs: list[Any]) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from checkmate_tf.graph.cost_models import known_workspaces
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.planner import Planner, device_workspaces
+from checkmate_tf.planning.planner import Planner
+from checkmate_tf.planning.preparation import device_workspaces
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.progress import spoken_progress
 from checkmate_tf.sizing.arguments import (
@@ -32,7 +33,6 @@ from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.keras_models import forget_functions, models_of
 from checkmate_tf.trace.tracer import Tracer
 from profiles.devices import default_device
-from profiles.operation import Operation
 from profiles.profile import Profile
 from solvers import CheckmateError, ComputationGraph, format_bytes
 from solvers.graph.bounds import memory_bound
@@ -113,7 +113,7 @@ def largest_batch(
         budget=size,
         overhead=parse_overhead(overhead),
         held=0 if not_here else held_bytes() or 0,
-        workspace=_known(costs) if not_here else device_workspaces(default_device()),
+        workspace=known_workspaces(costs) if not_here else device_workspaces(default_device()),
         not_here=not_here,
         first=example.size if example else None,
     )
@@ -121,16 +121,6 @@ def largest_batch(
         found = _Sizing(target, example, asked, interrupts).run()
         interrupts.pass_on()
         return found
-
-
-def _known(costs: str | Profile) -> Callable[[Operation], int]:
-    """What a profile knows of workspaces; 0 of all others."""
-    entries = costs.entries if isinstance(costs, Profile) else {}
-
-    def workspace(operation: Operation) -> int:
-        return (entries[operation].workspace or 0) if operation in entries else 0
-
-    return workspace
 
 
 class _Sizing:

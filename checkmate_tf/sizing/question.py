@@ -15,7 +15,6 @@ from checkmate_tf.sizing.sized_step import (
     GraphOfBatch,
     SizedStep,
     activation_bytes,
-    argument_bytes,
     forward_cost,
     not_affine,
 )
@@ -76,10 +75,10 @@ def question_of(
     far = first if main > 2 * first else 2 * first
     small = extract_like(large, programs[far], costs.model)
     graph = large.graph
-    ends = [argument_bytes(programs[size]) for size in (first, 2 * first)]
+    ends = [programs[size].argument_bytes for size in (first, 2 * first)]
     each = (ends[1] - ends[0]) / first
     rest = ends[0] - first * each
-    held = asked.held + argument_bytes(large.program)
+    held = asked.held + large.program.argument_bytes
     question = Question(
         graph=GraphOfBatch((far, main), (small.graph, graph)),
         budget=asked.budget,

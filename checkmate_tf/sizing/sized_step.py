@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from checkmate_tf.graph.passes import behind_gradients
 from checkmate_tf.sizing.examples import ExampleBatch
 from checkmate_tf.trace.buffers import peak_of_run
-from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program, resolve
-from checkmate_tf.trace.sizes import has_unknown_sizes, tensor_bytes
+from checkmate_tf.trace.sizes import has_unknown_sizes
 from solvers import CheckmateError, ComputationGraph
 
 
@@ -86,13 +86,6 @@ class SizedStep:
             return None
 
 
-def argument_bytes(program: Program) -> int:
-    """Bytes of what the step is called with."""
-    placeholders = argument_placeholders(program.concrete)
-    sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
-    return sum(tensor_bytes(each.dtype, each.shape) or 0 for each in sized)
-
-
 def activation_bytes(program: Program) -> int:
     """Bytes that the unchanged step holds at most beside what is fixed, workspaces left out."""
     everything = range(len(program.operations))
@@ -156,9 +149,5 @@ def not_affine(programs: dict[int, Program]) -> list[Any]:
 
 def forward_cost(graph: ComputationGraph) -> float:
     """Cost of one more forward pass: of all that waits for no gradient and is none."""
-    follows: list[bool] = []
-    for node in graph.nodes:
-        before = (*node.dependencies, *node.after)
-        follows.append(node.backward or any(follows[other] for other in before))
-    pairs = zip(graph.nodes, follows, strict=True)
+    pairs = zip(graph.nodes, behind_gradients(graph), strict=True)
     return sum(node.cost for node, is_behind in pairs if not is_behind)

@@ -62,6 +62,11 @@ def bodies(operation: Any) -> tuple[Body, ...]:
     return tuple(_body(operation, name) for name in functions_of(operation))
 
 
+def condition(loop: Any) -> Body:
+    """The function that says whether the body of `loop`, whose shapes are known, runs again."""
+    return _body(loop, loop.get_attr("cond").name)
+
+
 def functions_of(operation: Any) -> list[str]:
     """Names of all functions that `operation` may run, the condition of a loop among them."""
     return functions_of_node(operation.node_def)
@@ -88,7 +93,8 @@ def _body(operation: Any, name: str) -> Body:
         shapes = [each.shape for each in operands(operation)]
         with operation.graph.as_default():  # where the functions are that the body itself runs
             sized = body_of_function(function, shapes)
-        if graph is None or operation.type not in LOOPS or _keeps_its_shapes(sized):
+        is_body = operation.type in LOOPS and len(sized.outputs) == len(sized.inputs)
+        if graph is None or not is_body or _keeps_its_shapes(sized):
             graph = sized
     return Body(name, graph, tuple(graph.inputs), tuple(graph.outputs))
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import tensorflow as tf
+
 from profiles.tensorflow_internals import compile_mark
 
 _KINDS = ("train", "test", "predict")
@@ -78,6 +80,14 @@ def run_training_by(model: Any, around: Callable[..., Any]) -> None:
     function = getattr(model, "train_function", None)
     if function is not None and getattr(function, "func", None) is not around:
         model.train_function = functools.partial(around, function)
+
+
+def xla_is_kerass_default() -> bool:
+    """Whether Keras compiles with XLA unless told otherwise: where there are more than CPUs.
+
+    What `compile` resolves is stored in the place of what it was told.
+    """
+    return any(each.device_type != "CPU" for each in tf.config.list_physical_devices())
 
 
 def switch_off_xla(model: Any) -> bool:

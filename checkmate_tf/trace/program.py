@@ -17,7 +17,7 @@ import tensorflow as tf
 from checkmate_tf.trace.constants import folded_constants
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.inlining import inlined
-from checkmate_tf.trace.inputs import captures
+from checkmate_tf.trace.inputs import argument_placeholders, captures
 from checkmate_tf.trace.operations import READS, SOURCES, VIEWS, is_stateful, under_views
 from checkmate_tf.trace.sizes import sized_operations, tensor_bytes, topological, variable_bytes
 from checkmate_tf.trace.sums import SumOrders
@@ -70,6 +70,13 @@ class Program:
     fixed_bytes: int
     guessed: tuple[Any, ...]
     captured: tuple[tuple[Any, Any], ...]
+
+    @property
+    def argument_bytes(self) -> int:
+        """Bytes of what the step is called with."""
+        placeholders = argument_placeholders(self.concrete)
+        given = [self.sized[each.op.name].outputs[0] for each in placeholders]
+        return sum(tensor_bytes(each.dtype, each.shape) or 0 for each in given)
 
     @cached_property
     def sums(self) -> SumOrders:

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from checkmate_tf.trace.bodies import LOOPS, RUN_FUNCTIONS, Body, bodies, is_compiled
 from checkmate_tf.trace.compiled import definition_of
+from checkmate_tf.trace.iterations import most_iterations
 from checkmate_tf.trace.program import resolve_body
-from checkmate_tf.trace.tensor_lists import most_iterations
 from profiles.nested import Nested
 from profiles.operation import Operation, TensorSize
 from profiles.roofline import floating_point_operations

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.trace.bodies import BRANCHES, LOOPS, Body, bodies
 from checkmate_tf.trace.depth_first import tensor_key
+from checkmate_tf.trace.iterations import most_iterations, number_of
 from checkmate_tf.trace.operations import READS, under_views
 
 _NEW = frozenset("TensorListReserve EmptyTensorList".split())
@@ -24,9 +24,6 @@ _EMPTY = _NEW | frozenset("TensorListPopBack Placeholder OptionalNone OptionalFr
 
 _ADD = {"TensorListPushBack": 1, "TensorListSetItem": 2}
 """Which input is the new element; the others stay where they are."""
-
-_MOST_ITERATIONS = 1
-"""The input of a loop that says how often it runs at most; negative where nothing does."""
 
 Size = Callable[[Any], int | None]
 
@@ -49,6 +46,12 @@ def list_bytes(operation: Any, size: Size) -> tuple[int | None, ...]:
         # As many elements, each in a buffer of its own.
         like = under_views(operation.inputs[0])
         return (list_bytes(like.op, size)[like.value_index],)
+    if operation.type == "AddN" and operation.outputs[0].dtype == tf.variant:
+        # Element by element; an element that only one of them has is shared.
+        added = map(under_views, operation.inputs)
+        sizes = [list_bytes(each.op, size)[each.value_index] for each in added]
+        known = [each for each in sizes if each is not None]
+        return (min(known) if len(known) == len(sizes) else None,)
     each = _added(operation, size)
     return tuple(each if output.dtype == tf.variant else 0 for output in operation.outputs)
 
@@ -136,15 +139,24 @@ def _is_overwritten(body: Body, place: int) -> bool:
 
 def _elements(body: Body, place: int) -> list[Any] | None:
     """What one iteration adds to the list that it returns at `place`; None if unknown."""
+    return _added_to(body, body.outputs[place], ("Placeholder", "TensorListPopBack"))
+
+
+def _added_to(body: Body, tensor: Any, known: Collection[str]) -> list[Any] | None:
+    """Elements that are added to a list that operations of these types have made."""
     found = []
-    tensor = under_views(body.outputs[place])
+    tensor = under_views(tensor)
     while tensor.op.type in _ADD:
         element = _origin(body, tensor.op.inputs[_ADD[tensor.op.type]])
         if element is not None:
             found.append(element)
         tensor = under_views(tensor.op.inputs[0])
-    known = tensor.op.type in ("Placeholder", "TensorListPopBack")
-    return found if known else None
+    if tensor.op.type == "AddN":  # the gradient of an array that is read element by element
+        parts = [_added_to(body, each, {*known, *_NEW}) for each in tensor.op.inputs]
+        if None in parts:
+            return None
+        return found + [element for part in parts for element in part or ()]
+    return found if tensor.op.type in known else None
 
 
 def _origin(body: Body, element: Any) -> Any | None:
@@ -169,19 +181,5 @@ def _most_added(loop: Any, body: Body, place: int) -> int | None:
     given = under_views(loop.inputs[place]).op
     may_grow = last.type != "TensorListSetItem" or last.get_attr("resize_if_index_out_of_bounds")
     if given.type == "TensorListReserve" and not may_grow:
-        return _number(given.inputs[1])
+        return number_of(given.inputs[1])
     return most_iterations(loop)
-
-
-def most_iterations(loop: Any) -> int | None:
-    """How often the body of a loop runs at most; None where nothing tells."""
-    return _number(loop.inputs[_MOST_ITERATIONS])
-
-
-def _number(tensor: Any) -> int | None:
-    """The number that a tensor made of constants holds; None if none is known or it is negative."""
-    value = tf.get_static_value(tensor)
-    if value is None and tensor.op.type == "Max":  # by which Keras counts the steps of a loop
-        numbers = tf.get_static_value(tensor.op.inputs[0])
-        value = None if numbers is None else np.max(numbers)
-    return int(value) if value is not None and np.ndim(value) == 0 and value >= 0 else None

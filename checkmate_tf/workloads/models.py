@@ -66,6 +66,24 @@ def unet(side: int) -> Any:
     return keras.Model(inputs, layers.Conv2D(10, 1, activation="softmax")(x), name="unet")
 
 
+def residual(side: int, blocks: int = 9, width: int = 16) -> Any:
+    """Residual blocks of two convolutions at one resolution (He et al., 2016); ten logits."""
+    import keras
+    from keras import layers
+
+    def normalized(x: Any) -> Any:
+        x = layers.Conv2D(width, 3, padding="same", use_bias=False)(x)
+        return layers.BatchNormalization()(x)
+
+    inputs = keras.Input((side, side, 3))
+    x = layers.ReLU()(normalized(inputs))
+    for _ in range(blocks):
+        y = normalized(layers.ReLU()(normalized(x)))
+        x = layers.ReLU()(layers.Add()([x, y]))
+    x = layers.Dense(10)(layers.GlobalAveragePooling2D()(x))
+    return keras.Model(inputs, x, name="residual")
+
+
 def gpt(
     length: int,
     words: int = 256,

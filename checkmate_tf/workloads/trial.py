@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def trial_environment(limit_bytes: int | None = None, one_dnn: bool = True) -> d
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TF_ENABLE_ONEDNN_OPTS": "1" if one_dnn else "0",
         "TF_CPU_ALLOCATOR_USE_BFC": "true",
+        "CHECKMATE_TF_PLANS": "off",  # figures are of plans that are made
     }
     if limit_bytes is not None:
         environment["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(limit_bytes // 2**20)
@@ -117,19 +119,24 @@ def main() -> int:
     parser.add_argument("--save")
     parser.add_argument("--output", required=True)
     arguments = parser.parse_args()
+    return write_figures(lambda: train(arguments), arguments.output)
+
+
+def write_figures(train: Callable[[], dict[str, Any]], path: str) -> int:
+    """Write what `train` returns to a file; the exit status, which tells why there is none."""
     import tensorflow as tf
 
     import checkmate_tf
 
     try:
-        figures = train(arguments)
+        figures = train()
     except tf.errors.ResourceExhaustedError as error:
         print(str(error)[:300], file=sys.stderr)
         return EXHAUSTED
     except checkmate_tf.BudgetError as error:
         print(error, file=sys.stderr)
         return TOO_SMALL
-    write_whole(arguments.output, json.dumps(figures))
+    write_whole(path, json.dumps(figures))
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from experiments.coverage import fits, layers, loops, operations
+from experiments.coverage import fits, layers, loops, operations, several_networks
 from experiments.coverage.kind import Kind
 
 
@@ -17,4 +17,6 @@ def _by_name(kinds: list[Kind]) -> dict[str, Kind]:
     return {each.name: each for each in renamed}
 
 
-KINDS = _by_name([*layers.kinds(), *operations.kinds(), *loops.kinds(), *fits.kinds()])
+_ROOMS = layers, operations, loops, several_networks, fits
+
+KINDS = _by_name([kind for room in _ROOMS for kind in room.kinds()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -37,9 +37,17 @@ def batches(size: Size) -> list[tuple[Any, Any]]:
     ]
 
 
-def _cross_entropy(labels: Any, logits: Any) -> Any:
+def cross_entropy(labels: Any, logits: Any) -> Any:
+    """Mean over the batch."""
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
     return tf.reduce_mean(losses)
+
+
+def descend(variables: Sequence[Any], gradients: Sequence[Any], rate: float = 0.01) -> None:
+    """Subtract the gradients from the variables; one that no loss reaches stays as it is."""
+    for variable, gradient in zip(variables, gradients, strict=True):
+        if gradient is not None:
+            variable.assign_sub(rate * tf.convert_to_tensor(gradient))
 
 
 def _optimized(make: Callable[[], Any], size: Size) -> Called:
@@ -48,7 +56,7 @@ def _optimized(make: Callable[[], Any], size: Size) -> Called:
 
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = _cross_entropy(labels, model(images, training=True))
+            loss = cross_entropy(labels, model(images, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
@@ -90,11 +98,10 @@ def _updated_by_hand(size: Size) -> Called:
 
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = _cross_entropy(labels, model(images, training=True))
+            loss = cross_entropy(labels, model(images, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
         gradients, norm = tf.clip_by_global_norm(gradients, 1.0)
-        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            variable.assign_sub(0.01 * gradient)
+        descend(model.trainable_variables, gradients)
         return {"loss": loss, "norm": norm}
 
     return Called(step, batches(size), [model])
@@ -107,7 +114,7 @@ def _gradients_returned(size: Size) -> Called:
 
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = _cross_entropy(labels, model(images, training=True))
+            loss = cross_entropy(labels, model(images, training=True))
         return loss, tape.gradient(loss, model.trainable_variables)
 
     return Called(step, batches(size), [model, optimizer])
@@ -121,11 +128,10 @@ def _micro_batches(size: Size) -> Called:
         total = [tf.zeros_like(each) for each in model.trainable_variables]
         for part, answers in zip(tf.split(images, 2), tf.split(labels, 2), strict=True):
             with tf.GradientTape() as tape:
-                loss = _cross_entropy(answers, model(part, training=True))
+                loss = cross_entropy(answers, model(part, training=True))
             gradients = tape.gradient(loss, model.trainable_variables)
             total = [a + b for a, b in zip(total, gradients, strict=True)]
-        for variable, gradient in zip(model.trainable_variables, total, strict=True):
-            variable.assign_sub(0.005 * gradient)
+        descend(model.trainable_variables, total, 0.005)
         return loss
 
     return Called(step, batches(size), [model])
@@ -139,13 +145,11 @@ def _gradient_penalty(size: Size) -> Called:
         with tf.GradientTape() as outer:
             with tf.GradientTape() as inner:
                 inner.watch(images)
-                loss = _cross_entropy(labels, model(images, training=True))
+                loss = cross_entropy(labels, model(images, training=True))
             slope = inner.gradient(loss, images)
             loss += 0.1 * tf.reduce_sum(tf.square(slope))
         gradients = outer.gradient(loss, model.trainable_variables)
-        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            if gradient is not None:
-                variable.assign_sub(0.01 * gradient)
+        descend(model.trainable_variables, gradients)
         return loss
 
     return Called(step, batches(size), [model])
@@ -157,129 +161,14 @@ def _persistent_tape(size: Size) -> Called:
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape(persistent=True) as tape:
             logits = model(images, training=True)
-            loss, size_of_logits = _cross_entropy(labels, logits), tf.reduce_mean(logits**2)
+            loss, size_of_logits = cross_entropy(labels, logits), tf.reduce_mean(logits**2)
         first = tape.gradient(loss, model.trainable_variables)
         second = tape.gradient(size_of_logits, model.trainable_variables)
-        for variable, a, b in zip(model.trainable_variables, first, second, strict=True):
-            variable.assign_sub(0.01 * a + 0.001 * b)
+        gradients = [a + 0.1 * b for a, b in zip(first, second, strict=True)]
+        descend(model.trainable_variables, gradients)
         return loss
 
     return Called(step, batches(size), [model])
-
-
-def _adversarial_networks(size: Size) -> tuple[Any, Any]:
-    quarter = size.side // 4
-    x = noise = keras.Input((16,))
-    x = layers.Reshape((quarter, quarter, size.channels))(
-        layers.Dense(quarter * quarter * size.channels)(x)
-    )
-    for _ in range(2):
-        x = layers.Conv2DTranspose(size.channels, 4, strides=2, padding="same")(x)
-        x = layers.LeakyReLU()(layers.BatchNormalization()(x))
-    generator = keras.Model(noise, layers.Conv2D(3, 3, padding="same", activation="tanh")(x))
-    x = inputs = keras.Input((size.side, size.side, 3))
-    for _ in range(2):
-        x = layers.Conv2D(size.channels, 4, strides=2, padding="same")(x)
-        x = layers.LeakyReLU()(x)
-    critic = keras.Model(inputs, layers.Dense(1)(layers.GlobalAveragePooling2D()(x)))
-    return generator, critic
-
-
-def _adversarial(size: Size) -> Called:
-    """Generator and critic learn in one step, by two tapes."""
-    generator, critic = _adversarial_networks(size)
-    optimizers = [keras.optimizers.Adam(0.001), keras.optimizers.Adam(0.001)]
-    for model, optimizer in zip((generator, critic), optimizers, strict=True):
-        optimizer.build(model.trainable_variables)
-
-    def step(images: Any, labels: Any) -> Any:
-        noise = tf.one_hot(labels, 16)
-        with tf.GradientTape() as for_generator, tf.GradientTape() as for_critic:
-            made = generator(noise, training=True)
-            real, false = critic(images, training=True), critic(made, training=True)
-            made_loss = tf.reduce_mean(tf.nn.softplus(-false))
-            critic_loss = tf.reduce_mean(tf.nn.softplus(-real) + tf.nn.softplus(false))
-        tapes = (for_generator, made_loss), (for_critic, critic_loss)
-        for model, optimizer, (tape, loss) in zip(
-            (generator, critic), optimizers, tapes, strict=True
-        ):
-            gradients = tape.gradient(loss, model.trainable_variables)
-            optimizer.apply(gradients, model.trainable_variables)
-        return made_loss, critic_loss
-
-    return Called(step, batches(size), [generator, critic, *optimizers])
-
-
-def _variational(size: Size) -> Called:
-    """An autoencoder with noise between its halves."""
-    encoder = keras.Sequential(
-        [
-            keras.Input((size.side, size.side, 3)),
-            layers.Conv2D(size.channels, 3, strides=2, padding="same", activation="relu"),
-            layers.Conv2D(2 * size.channels, 3, strides=2, padding="same"),
-        ]
-    )
-    decoder = keras.Sequential(
-        [
-            keras.Input((size.side // 4, size.side // 4, size.channels)),
-            layers.Conv2DTranspose(size.channels, 3, strides=2, padding="same", activation="relu"),
-            layers.Conv2DTranspose(3, 3, strides=2, padding="same"),
-        ]
-    )
-    optimizer = keras.optimizers.Adam(0.001)
-    optimizer.build([*encoder.trainable_variables, *decoder.trainable_variables])
-
-    def step(images: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            mean, spread = tf.split(encoder(images, training=True), 2, axis=-1)
-            noise = tf.random.stateless_normal(tf.shape(mean), tf.stack([labels[0], 1]))
-            again = decoder(mean + tf.exp(0.5 * spread) * noise, training=True)
-            loss = tf.reduce_mean(tf.square(again - images))
-            loss -= 0.5 * tf.reduce_mean(1 + spread - mean**2 - tf.exp(spread))
-        variables = [*encoder.trainable_variables, *decoder.trainable_variables]
-        optimizer.apply(tape.gradient(loss, variables), variables)
-        return loss
-
-    return Called(step, batches(size), [encoder, decoder, optimizer])
-
-
-def _momentum_encoder(size: Size) -> Called:
-    """Two views of a batch, a slowly moving copy of the network, a contrastive loss."""
-    model, slow = network(size, outputs=32), network(size, outputs=32)
-
-    def step(images: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            first = tf.math.l2_normalize(model(images, training=True), axis=-1)
-            second = tf.math.l2_normalize(slow(images[:, :, ::-1], training=False), axis=-1)
-            scores = tf.matmul(first, tf.stop_gradient(second), transpose_b=True) / 0.1
-            loss = _cross_entropy(tf.range(tf.shape(scores)[0]), scores)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            variable.assign_sub(0.01 * gradient)
-        for variable, copy in zip(model.variables, slow.variables, strict=True):
-            if "float" in str(copy.dtype):
-                copy.assign(0.99 * copy + 0.01 * variable)
-        return loss
-
-    return Called(step, batches(size), [model, slow])
-
-
-def _distilled(size: Size) -> Called:
-    """A teacher that only looks forward beside a student that learns."""
-    student, teacher = network(size), network(size)
-
-    def step(images: Any, labels: Any) -> Any:
-        answers = tf.nn.softmax(teacher(images, training=False))
-        with tf.GradientTape() as tape:
-            logits = student(images, training=True)
-            losses = tf.nn.softmax_cross_entropy_with_logits(answers, logits)
-            loss = tf.reduce_mean(losses) + _cross_entropy(labels, logits)
-        gradients = tape.gradient(loss, student.trainable_variables)
-        for variable, gradient in zip(student.trainable_variables, gradients, strict=True):
-            variable.assign_sub(0.01 * gradient)
-        return loss
-
-    return Called(step, batches(size), [student, teacher])
 
 
 def _attacked(size: Size) -> Called:
@@ -289,13 +178,12 @@ def _attacked(size: Size) -> Called:
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch(images)
-            loss = _cross_entropy(labels, model(images, training=False))
+            loss = cross_entropy(labels, model(images, training=False))
         images = images + 0.01 * tf.sign(tape.gradient(loss, images))
         with tf.GradientTape() as tape:
-            loss = _cross_entropy(labels, model(images, training=True))
+            loss = cross_entropy(labels, model(images, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
-        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            variable.assign_sub(0.01 * gradient)
+        descend(model.trainable_variables, gradients)
         return loss
 
     return Called(step, batches(size), [model])
@@ -307,12 +195,11 @@ def _skipped_if_not_finite(size: Size) -> Called:
 
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = _cross_entropy(labels, model(images, training=True))
+            loss = cross_entropy(labels, model(images, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
 
         def update() -> Any:
-            for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-                variable.assign_sub(0.01 * gradient)
+            descend(model.trainable_variables, gradients)
             return True
 
         return loss, tf.cond(tf.math.is_finite(loss), update, lambda: False)
@@ -327,10 +214,9 @@ def _counted(size: Size) -> Called:
 
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = _cross_entropy(labels, model(images, training=True))
+            loss = cross_entropy(labels, model(images, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
-        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            variable.assign_sub(0.01 * gradient)
+        descend(model.trainable_variables, gradients)
         counter.assign_add(1)
         mean.update_state(loss)
         tf.print("step", counter, output_stream="file:///dev/null")
@@ -362,9 +248,8 @@ def _masked_language(size: Size) -> Called:
             x = tf.gather(table, words)
             x = x + attention(x, x, use_causal_mask=True)
             logits = tf.einsum("btc,wc->btw", x, table)
-            loss = _cross_entropy(words[:, 1:], logits[:, :-1])
-        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
-            variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+            loss = cross_entropy(words[:, 1:], logits[:, :-1])
+        descend(variables, tape.gradient(loss, variables), 0.1)
         return loss
 
     draw = np.random.default_rng(0)
@@ -388,8 +273,7 @@ def _ctc(size: Size) -> Called:
             loss = tf.reduce_mean(
                 tf.nn.ctc_loss(words, logits, spoken, lengths, logits_time_major=False)
             )
-        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
-            variable.assign_sub(0.01 * gradient)
+        descend(variables, tape.gradient(loss, variables))
         return loss
 
     draw = np.random.default_rng(0)
@@ -410,10 +294,6 @@ _LOOPS: dict[str, Callable[[Size], Called]] = {
     "two half batches in a step": _micro_batches,
     "gradient penalty": _gradient_penalty,
     "persistent tape": _persistent_tape,
-    "adversarial, both in one step": _adversarial,
-    "variational autoencoder": _variational,
-    "momentum encoder": _momentum_encoder,
-    "distillation": _distilled,
     "adversarial examples": _attacked,
     "update inside a condition": _skipped_if_not_finite,
     "counter, metric and print": _counted,

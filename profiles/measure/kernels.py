@@ -68,6 +68,25 @@ class Kernel:
         return lambda: concrete(*arguments)
 
 
+def function_of_specs(operation: Operation) -> tuple[Callable[..., Any], list[tf.TensorSpec]]:
+    """What creates the operation on tensors of these types and shapes, in the default graph.
+
+    Raises:
+        NotMeasurableError: it is stateful, calls functions, or its inputs depend on data.
+    """
+    _check(operation)
+    known = dict(operation.constants)
+    numbers = [number for number in range(len(operation.inputs)) if number not in known]
+    sizes = [operation.inputs[number] for number in numbers]
+    if any(length < 0 for size in sizes for length in size.shape):
+        raise NotMeasurableError(f"{operation.type} reads what depends on data")
+
+    def body(*given: Any) -> Any:
+        return _once(operation, dict(zip(numbers, given, strict=True)))[0]
+
+    return body, [tf.TensorSpec(size.shape, size.dtype) for size in sizes]
+
+
 @contextmanager
 def repeats_kept() -> Iterator[None]:
     """While this lasts, Grappler leaves the repeats of a kernel alone."""

@@ -13,11 +13,12 @@ from profiles.store import known_profile
 
 _WITHOUT = frozenset(
     "Add AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt Maximum "
-    "Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN".split()
+    "Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN "
+    "AssignVariableOp AssignAddVariableOp AssignSubVariableOp".split()
 )
 """Kernels that go through their inputs once and need nothing beside their output."""
 
-_SMALLEST = 256 * 1024
+SMALLEST = 256 * 1024
 """Bytes moved under which an operation's workspace does not matter."""
 
 
@@ -61,7 +62,7 @@ class MeasuredWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run."""
-        if operation.type in _WITHOUT or operation.bytes_moved < _SMALLEST:
+        if operation.type in _WITHOUT or operation.bytes_moved < SMALLEST:
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)

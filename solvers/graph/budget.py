@@ -108,6 +108,17 @@ def _parse_text(text: str) -> Budget:
     return Budget(bytes=math.floor(size))
 
 
+def share_meant(budget: Budget) -> str:
+    """A question for someone whose budget of so few bytes does not do; "" if it is no such.
+
+    Example:
+        >>> share_meant(parse_budget("80"))
+        "did you mean '80%'?"
+    """
+    few = budget.bytes is not None and budget.bytes <= 100
+    return f"did you mean '{budget.bytes}%'?" if few else ""
+
+
 def format_bytes(size: float) -> str:
     """A size as a person reads it.
 

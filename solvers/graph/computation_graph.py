@@ -11,12 +11,15 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import GraphError
-from solvers.graph.graph_files import read_graph, write_graph
+from solvers.graph.graph_files import from_document, read_graph, to_document, write_graph
+from solvers.graph.networkx_graphs import from_networkx, to_networkx
 from solvers.graph.node import Node
 from solvers.graph.topological import inverse
 
@@ -109,8 +112,56 @@ class ComputationGraph:
 
     def save(self, path: str | Path) -> None:
         """Write the graph as JSON, whole or not at all; see `solvers.graph.graph_files`."""
-        contents = {each.name: getattr(self, each.name) for each in fields(self)}
-        write_graph(path, **contents)
+        write_graph(path, **self._contents())
+
+    def to_json(self) -> dict[str, Any]:
+        """The graph as an object that JSON can hold; `from_json` reads it.
+
+        Example:
+            >>> from solvers import ComputationGraph, Node
+            >>> graph = ComputationGraph((Node("a", 1.0, 4),))
+            >>> ComputationGraph.from_json(graph.to_json()) == graph
+            True
+        """
+        return to_document(**self._contents())
+
+    @classmethod
+    def from_json(cls, document: Any) -> ComputationGraph:
+        """Read what `to_json` made, or node-link.
+
+        Raises:
+            GraphError: as `load`.
+        """
+        return from_document(document, cls, "graph")
+
+    def _contents(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def to_networkx(self) -> nx.DiGraph[Any]:
+        """The graph for networkx: an edge from every node to each that reads it.
+
+        Nodes have the attributes of `solvers.Node` by the same names, the graph has `name`,
+        `fixed_bytes`, `cost_unit` and `order`.
+
+        Example:
+            >>> from solvers import Node
+            >>> a, b = Node("a", 1.0, 4, id="a"), Node("b", 2.0, 8, dependencies=(0,), id="b")
+            >>> made = ComputationGraph((a, b)).to_networkx()
+            >>> list(made.edges), made.nodes["b"]["cost"]
+            ([('a', 'b')], 2.0)
+            >>> ComputationGraph.from_networkx(made).nodes == (a, b)
+            True
+        """
+        return to_networkx(**self._contents())
+
+    @classmethod
+    def from_networkx(cls, graph: nx.Graph[Any]) -> ComputationGraph:
+        """Take a directed graph of networkx; attributes as in `solvers.graph.node_link`.
+
+        Raises:
+            GraphError: it is not directed, has a cycle, or a node without cost and bytes.
+        """
+        return cls(**from_networkx(graph))
 
     @classmethod
     def load(cls, path: str | Path) -> ComputationGraph:

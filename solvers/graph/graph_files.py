@@ -30,13 +30,28 @@ _REFERENCES = ("dependencies", "after", "expired_by")
 
 def write_graph(path: str | Path, nodes: Sequence[Node], **attributes: Any) -> None:
     """Write a graph in this project's format, whole or not at all."""
-    document = {
+    write_whole(path, json.dumps(to_document(nodes, **attributes), indent=1) + "\n")
+
+
+def to_document(nodes: Sequence[Node], **attributes: Any) -> dict[str, Any]:
+    """A graph in this project's format, as an object that JSON can hold."""
+    return {
         "format": FORMAT,
         "version": VERSION,
         **{name: attributes[name] for name in ("name", "fixed_bytes", "cost_unit")},
         "nodes": [_node_to_json(node) for node in nodes],
     }
-    write_whole(path, json.dumps(document, indent=1) + "\n")
+
+
+def from_document(document: Any, make: Callable[..., Graph], name: str) -> Graph:
+    """As `read_graph`, of what has been read already; `name` is for a graph that has none."""
+    if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
+        raise GraphError("not a graph: an object with a list 'nodes' is expected")
+    if not document["nodes"]:
+        raise GraphError("the graph has no nodes")
+    if document.get("format") == FORMAT:
+        return make(**_from_own_format(document))
+    return make(**from_node_link(document, name))
 
 
 def read_graph(path: str | Path, make: Callable[..., Graph]) -> Graph:
@@ -54,13 +69,7 @@ def read_graph(path: str | Path, make: Callable[..., Graph]) -> Graph:
     except CheckmateError as error:
         raise GraphError(str(error)) from error
     try:
-        if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
-            raise GraphError("not a graph: an object with a list 'nodes' is expected")
-        if not document["nodes"]:
-            raise GraphError("the graph has no nodes")
-        if document.get("format") == FORMAT:
-            return make(**_from_own_format(document))
-        return make(**from_node_link(document, Path(path).stem))
+        return from_document(document, make, Path(path).stem)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 

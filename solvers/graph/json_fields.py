@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 from solvers.errors import GraphError
 
@@ -14,12 +15,13 @@ def number(value: Any, where: str) -> float:
     Raises:
         GraphError: it is not.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise GraphError(f"{where} is {value!r}; a number is expected")
+    found = cast(float, value)
     # A comparison with NaN is false; and, unlike isfinite, it takes an int of any size.
-    if not 0 <= value <= sys.float_info.max:
+    if not 0 <= found <= sys.float_info.max:
         raise GraphError(f"{where} is {value}; it must be zero or more, and finite")
-    return value
+    return found
 
 
 def whole_bytes(value: Any, where: str) -> int:

@@ -1,10 +1,13 @@
-"""Graphs in the node-link form of networkx, in the two dialects in the wild.
+"""Graphs in the node-link form of networkx, in three dialects.
 
-    nodes: `cost_cpu`, `cost_ram`, `backward`, `id`    edges: `source`, `target`
-    nodes: `duration`, `out_cost`, `name`              edges: "0", "1", the same two
+    nodes: `id`, `cost`, `memory` and what else `Node` has, by the same names
+    nodes: `id`, `cost_cpu`, `cost_ram`, `backward`      (the authors of Checkmate)
+    nodes: `name`, `duration`, `out_cost`                (random layered graphs)
 
-Edges are under `links` or `edges`. The input order is `graph.order` where given, else the file's
-ids where they are in a topological order, else the topological order closest to the file's.
+Edges are under `links` or `edges`: objects with `source` and `target` (or "0" and "1"), or pairs.
+The input order is `graph.order` where given, else the file's ids where they are in a topological
+order, else the topological order closest to the file's. `graph` may also hold `name`,
+`fixed_bytes` and `cost_unit`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from solvers.errors import GraphError
 from solvers.graph.json_fields import number, whole_bytes
 from solvers.graph.node import Node
 from solvers.graph.topological import topological_order
+
+DIALECTS = (("cost", "memory"), ("cost_cpu", "cost_ram"), ("duration", "out_cost"))
+"""The attributes of a node that hold its cost and the bytes of its outputs."""
 
 Key = int | str
 Dependencies = dict[Key, set[Key]]
@@ -35,10 +41,12 @@ def from_node_link(document: dict[str, Any], default_name: str) -> dict[str, Any
     attributes = attributes if isinstance(attributes, dict) else {}
     order = _input_order(dependencies, attributes.get("order"))
     rank = {key: place for place, key in enumerate(order)}
-    nodes = tuple(
-        _node(key, raw_nodes[key], tuple(rank[each] for each in dependencies[key])) for key in order
-    )
-    return {"nodes": nodes, "name": str(attributes.get("name") or default_name)}
+    return {
+        "nodes": tuple(_node(key, raw_nodes[key], dependencies[key], rank) for key in order),
+        "name": str(attributes.get("name") or default_name),
+        "fixed_bytes": whole_bytes(attributes.get("fixed_bytes", 0), "graph.fixed_bytes"),
+        "cost_unit": str(attributes.get("cost_unit", "")),
+    }
 
 
 def _raw_nodes(listed: list[Any]) -> dict[Key, dict[str, Any]]:
@@ -127,19 +135,38 @@ def _cycle(keys: list[Key], dependencies: Dependencies) -> str:
     return " → ".join(repr(each) for each in (edges[0][0], *(end for _, end in edges)))
 
 
-def _node(key: Key, raw: dict[str, Any], dependencies: tuple[int, ...]) -> Node:
+def _node(key: Key, raw: dict[str, Any], dependencies: set[Key], rank: dict[Key, int]) -> Node:
     where = f"node {key!r}"
-    cost_field, memory_field = (
-        ("cost_cpu", "cost_ram") if "cost_ram" in raw else ("duration", "out_cost")
-    )
-    for name in (cost_field, memory_field):
-        if name not in raw:
-            raise GraphError(f"{where} has no {name!r}")
+    cost, memory = _cost_and_memory(raw, where)
+    relations: dict[str, tuple[int, ...]] = {}
+    for name in ("after", "expired_by"):
+        others = raw.get(name, ())
+        for each in others:
+            if each not in rank:
+                raise GraphError(f"{where}.{name} refers to node {each!r}, which is not there")
+        relations[name] = tuple(rank[each] for each in others)
     return Node(
         name=str(raw.get("name", key)),
-        cost=float(number(raw[cost_field], f"{where}.{cost_field}")),
-        memory=whole_bytes(raw[memory_field], f"{where}.{memory_field}"),
+        cost=float(number(raw[cost], f"{where}.{cost}")),
+        memory=whole_bytes(raw[memory], f"{where}.{memory}"),
+        workspace=whole_bytes(raw.get("workspace", 0), f"{where}.workspace"),
+        operations=tuple(map(str, raw.get("operations", ()))),
         backward=bool(raw.get("backward", False)),
-        dependencies=dependencies,
+        recomputable=bool(raw.get("recomputable", True)),
+        dependencies=tuple(rank[each] for each in dependencies),
         id=key,
+        **relations,
     )
+
+
+def _cost_and_memory(raw: dict[str, Any], where: str) -> tuple[str, str]:
+    """The names under which a node has its cost and its bytes."""
+    for pair in DIALECTS:
+        missing = [each for each in pair if each not in raw]
+        if len(missing) == 1:
+            raise GraphError(f"{where} has no {missing[0]!r}")
+        if not missing:
+            return pair
+    accepted = ", or ".join(f"{cost!r} and {memory!r}" for cost, memory in DIALECTS)
+    had = ", ".join(repr(each) for each in raw) or "nothing"
+    raise GraphError(f"{where} has no cost and no bytes; give it {accepted} (it has {had})")

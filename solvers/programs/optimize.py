@@ -25,9 +25,9 @@ _GRACE = 0.5
 """Seconds after the time limit that a backend has for its answer. HiGHS does not look at its clock
 in the middle of a heuristic or a round of cuts; 3 s more have been seen."""
 
-_FAREWELL = 3.0
-"""Seconds that the end of the process waits for a late backend. One that returns from compiled
-code while Python is ending would abort the process."""
+_FAREWELL = 30.0
+"""Seconds that the end of the process waits at most for a late backend. One that returns from
+compiled code while Python is ending aborts the process: "terminate called", status 134."""
 
 
 def chosen_backend(problem: Problem, stop: threading.Event, default: str = _DEFAULT) -> Backend:
@@ -116,6 +116,7 @@ def _in_background(
     except KeyboardInterrupt:
         stop.set()
         if not can_stop(_name(problem, _DEFAULT)) or not model.integer.any():
+            atexit.register(thread.join, _FAREWELL)
             raise
         thread.join()
     if thread.is_alive():

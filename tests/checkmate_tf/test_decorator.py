@@ -202,12 +202,6 @@ def test_nothing_to_rematerialize_runs_unchanged():
     assert step.plan is None
 
 
-def test_compiled_by_xla():
-    compiled = tf.function(deep_step(), jit_compile=True)
-    with pytest.raises(CheckmateError, match="jit_compile=False"):
-        checkmate_tf.rematerialize(compiled, budget=0.5)(tf.ones((8, 256)))
-
-
 def test_unknown_names_list_the_known_ones():
     with pytest.raises(SolverError, match="linearized_greedy"):
         checkmate_tf.rematerialize(deep_step(), budget=0.5, solver="simplex")

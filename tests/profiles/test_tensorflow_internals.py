@@ -202,7 +202,7 @@ def test_a_call_runs_in_another_graph_once_its_functions_are_there() -> None:
 @pytest.mark.parametrize("autograph", [True, False])
 @pytest.mark.parametrize("reduce_retracing", [True, False])
 def test_another_function_can_be_traced_alike(autograph: bool, reduce_retracing: bool) -> None:
-    options = {"autograph": autograph, "reduce_retracing": reduce_retracing}
+    options = {"autograph": autograph, "reduce_retracing": reduce_retracing, "jit_compile": True}
     assert internals.tracing_options(tf.function(abs, **options)) == options
 
 
@@ -227,6 +227,20 @@ def test_a_trace_for_xla_is_known_as_one(compiled: bool, nested: bool) -> None:
     tf.function(function, jit_compile=compiled).get_concrete_function(tf.TensorSpec([2]))
     assert seen == [compiled]
     assert not internals.is_traced_for_xla()
+
+
+def test_the_compiler_tells_its_buffers_and_draws_no_random_number() -> None:
+    size = tf.TensorSpec((64, 64))
+    function = tf.function(lambda x: tf.reduce_sum(x @ x), jit_compile=True)
+    concrete = function.get_concrete_function(size)
+    tf.random.set_seed(3)
+    expected = float(tf.random.uniform(()))
+    tf.random.set_seed(3)
+    buffers = internals.buffers_after_compilation(concrete, [size], "CPU:0")
+    assert float(tf.random.uniform(())) == expected
+    (argument,) = [each for each in buffers if each.is_entry_computation_parameter]
+    assert argument.size == 4 * 64 * 64
+    assert sum(each.size for each in buffers if each.maybe_live_out) >= 4
 
 
 def test_arguments_are_bound_as_the_function_itself_does() -> None:

@@ -103,6 +103,9 @@ def _row(
 ) -> dict[str, Any]:
     trained = figures["ended"] == "trained"
     plan = figures.get("plan")
+    if trained and trial.budget == "min":
+        # The first call plans: its trial runs hold copies of the variables, and keep no budget.
+        figures = {**figures, "peaks": figures["peaks"][1:]}
     budget = plan["budget"] if plan else None
     return {
         "network": trial.network,

@@ -144,7 +144,7 @@ def densenet161(side: int) -> Any:
     x = layers.MaxPooling2D(3, 2, padding="same")(x)
     for scale, count in enumerate((6, 12, 36, 24)):
         if scale:
-            x = layers.AveragePooling2D()(convolution(x, x.shape[-1] // 2, 1))
+            x = layers.AveragePooling2D(2)(convolution(x, x.shape[-1] // 2, 1))
         for _ in range(count):
             x = layers.Concatenate()([x, convolution(convolution(x, 192, 1), 48, 3)])
     x = layers.GlobalAveragePooling2D()(layers.ReLU()(layers.BatchNormalization()(x)))
@@ -157,10 +157,10 @@ KINDS["grouped"] = Workload(resnext, 4, 48)
 
 PUBLISHED = {
     "AlexNet": Workload(alexnet, 32, 224),
-    "VGG11": Workload(_vgg(1, 1, 2, 2, 2), 4, 224),
-    "VGG13": Workload(_vgg(2, 2, 2, 2, 2), 4, 224),
-    "VGG16 224": Workload(_application("VGG16"), 4, 224),
-    "VGG19": Workload(_application("VGG19"), 4, 224),
+    "VGG11": Workload(_vgg(1, 1, 2, 2, 2), 16, 224),
+    "VGG13": Workload(_vgg(2, 2, 2, 2, 2), 16, 224),
+    "VGG16 224": Workload(_application("VGG16"), 16, 224),
+    "VGG19": Workload(_application("VGG19"), 16, 224),
     "ResNet18": Workload(_basic_resnet(2, 2, 2, 2), 8, 224),
     "ResNet34": Workload(_basic_resnet(3, 4, 6, 3), 8, 224),
     "ResNet50 224": Workload(_application("ResNet50"), 4, 224),

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from checkmate_tf.workloads.trial import EXHAUSTED, TOO_SMALL, trial_environment
+from checkmate_tf.workloads.trial import EXHAUSTED, TOO_SMALL, trial_environment, write_figures
 from experiments.paper.executed.memory_curve import Curve, memory_curve, thinned
-from solvers.graph.files import read_json, write_whole
+from solvers.graph.files import read_json
 
 OURS = "ours"
 """The way of `checkmate_tf.rematerialize`; the other ways are those of `alternatives`."""
@@ -101,20 +101,7 @@ def run_trial(trial: Trial) -> dict[str, Any]:
 def main() -> int:
     """Train as the first argument says, and write the figures to the second."""
     trial = Trial(**json.loads(sys.argv[1]))
-    import tensorflow as tf
-
-    import checkmate_tf
-
-    try:
-        figures = train(trial)
-    except tf.errors.ResourceExhaustedError as error:
-        print(str(error)[:300], file=sys.stderr)
-        return EXHAUSTED
-    except checkmate_tf.BudgetError as error:
-        print(error, file=sys.stderr)
-        return TOO_SMALL
-    write_whole(sys.argv[2], json.dumps(figures))
-    return 0
+    return write_figures(lambda: train(trial), sys.argv[2])
 
 
 def train(trial: Trial) -> dict[str, Any]:

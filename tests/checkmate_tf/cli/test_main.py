@@ -35,8 +35,8 @@ def test_solve_prints_a_table_and_writes_a_plan(
     assert printed.err == ""
     assert max(map(len, printed.out.splitlines())) <= 80
     plan = json.loads(output.read_text())
-    keys = "graph solver status budget peak cost bound among seconds schedule"
-    assert set(plan) == set(keys.split())
+    keys = "graph solver status budget peak cost bound bound_order among seconds schedule"
+    assert set(plan) == {*keys.split(), "format", "version", "computation_graph"}
     assert plan["among"] == "schedules that compute no node twice in a stage"
     simulation = simulate(unit_chain(8), Schedule(plan["schedule"]))
     assert (simulation.cost, simulation.peak) == (plan["cost"], plan["peak"]) == (21, 6)
@@ -91,6 +91,7 @@ def test_a_bound_alone_is_an_answer(chain: str) -> None:
         (["solve", "CHAIN", "--budget", "80%", "--output", "no/plan.json"], "does not exist"),
         (["solve", "CHAIN", "--budget", "60%", "--solver", "milp", "--backend", "x"], "backend"),
         (["compare", "CHAIN"], "required: --budget"),
+        (["compare", "--budget", "80%"], "compare needs a graph"),
         (["extract", "module:function"], "required: --output"),
     ],
 )
@@ -123,11 +124,28 @@ def test_compare_prints_tables_of_80_columns_and_writes_files(
     arguments = ["compare", chain, str(other), "--budget", "80%", "60%", "--time-limit", "5"]
     solvers = ["--solver", "milp", "griewank", "linearized_greedy", "lp_bound"]
     assert main([*arguments, *solvers, "--csv", str(table), "--plot", str(plot)]) == 0
-    printed = capsys.readouterr().out
+    printed = capsys.readouterr().out.replace(str(tmp_path), "")
     assert max(map(len, printed.splitlines())) <= 80
-    assert "not valid" in printed
+    assert "not valid: griewank" in printed
+    assert "the best at each budget" in printed
+    assert "plot.png: overhead against budget" in printed
     assert len(table.read_text().splitlines()) == 1 + 2 * 2 * 4
     assert plot.exists()
+
+
+def test_compare_takes_graphs_after_its_options(
+    chain: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["compare", "--solver", "checkpoint_all", "griewank", "--budget", "100%", "1B"]
+    assert main([*arguments, chain]) == 0
+    printed = capsys.readouterr().out
+    assert "checkpoint_all" in printed
+    assert "no schedule exists" in printed
+
+
+def test_a_share_may_be_meant(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", chain, "--budget", "2", "--solver", "milp"]) == 3
+    assert "did you mean '2%'?" in capsys.readouterr().err
 
 
 def test_solvers_are_listed_within_80_columns(capsys: pytest.CaptureFixture[str]) -> None:

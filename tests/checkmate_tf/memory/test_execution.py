@@ -66,3 +66,10 @@ def test_variables_take_over_the_values_assigned_to_them(extracted, schedule):
     writes = [op for op in extracted.program.operations if op.type == "AssignVariableOp"]
     assigned = [run.assigned[0] for run in execution(extracted, schedule).runs if run.assigned]
     assert len(assigned) == len(set(assigned)) > len(writes) / 2
+
+
+def test_operations_follow_what_they_read(extracted, schedule):
+    seen: set[int] = set()
+    for number in operations_in_order(extracted, schedule):
+        assert {tensor.producer for tensor in extracted.program.reads[number]} <= seen
+        seen.add(number)

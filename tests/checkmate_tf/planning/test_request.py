@@ -51,3 +51,8 @@ def test_numbers_of_numpy_are_numbers():
     )
     assert "made when the step is called" in str(step.plan)
     assert not step.plan
+
+
+def test_a_share_may_be_meant():
+    with pytest.raises(checkmate_tf.BudgetError, match="budget 80 is 80 bytes; did you mean '80%'"):
+        checkmate_tf.rematerialize(lambda x: x, budget=80)

@@ -163,7 +163,10 @@ NODE = {"id": 0, "cost_cpu": 1, "cost_ram": 1}
         ({"nodes": [NODE, NODE], "links": []}, r"nodes\[1\] repeats the id 0"),
         ({"nodes": [{"cost_ram": 1}], "links": []}, r"nodes\[0\] has no 'id' or 'name'"),
         ({"nodes": [{"id": 0, "cost_ram": 1}], "links": []}, "node 0 has no 'cost_cpu'"),
-        ({"nodes": [{"id": 0}], "links": []}, "node 0 has no 'duration'"),
+        (
+            {"nodes": [{"id": 0}], "links": []},
+            "node 0 has no cost and no bytes; give it .cost. and",
+        ),
         ({"nodes": [NODE | {"cost_cpu": -2}], "links": []}, "node 0.cost_cpu is -2"),
         ({"nodes": [NODE | {"cost_ram": float("nan")}], "links": []}, "node 0.cost_ram is nan"),
         ({"nodes": [NODE], "links": [7]}, r"links\[0\] is 7; an object with 'source'"),

@@ -1,0 +1,29 @@
+"""Lines that tell the user what was done: through `logging`, and on the terminal."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+_LOGGER = logging.getLogger("checkmate_tf")
+
+
+def announce(line: str) -> None:
+    """Log a line at level INFO, and print it to stderr unless the log is shown there already."""
+    _LOGGER.info(line)
+    if not _is_shown():
+        print(f"checkmate_tf: {line}", file=sys.stderr, flush=True)
+
+
+def _is_shown() -> bool:
+    """Whether a handler writes what is logged to the terminal."""
+    if not _LOGGER.isEnabledFor(logging.INFO):
+        return False
+    logger: logging.Logger | None = _LOGGER
+    while logger is not None:
+        for handler in logger.handlers:
+            stream = getattr(handler, "stream", None)
+            if handler.level <= logging.INFO and stream in (sys.stderr, sys.stdout):
+                return True
+        logger = logger.parent if logger.propagate else None
+    return False

@@ -1,0 +1,120 @@
+"""`checkmate-tf plan`: plan a training step ahead of time, into a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED, add_planning_arguments, check_folder
+from checkmate_tf.cli.costs import add_costs, cost_model
+from checkmate_tf.cli.target import add_batch_size, load_step
+from solvers import BudgetError, CheckmateError
+
+if TYPE_CHECKING:
+    from checkmate_tf.planning.plan import Plan
+    from checkmate_tf.planning.planner import PlannedStep
+    from checkmate_tf.planning.request import Request
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A step, a budget, and where the plan goes."""
+    parser.add_argument(
+        "function",
+        metavar="MODULE:FUNCTION",
+        help="a tf.function with an input_signature, or a function without arguments that returns "
+        "one, or (step or compiled Keras model, example batch)",
+    )
+    parser.add_argument(
+        "--budget", required=True, metavar="8GiB|50%|min", help="as for rematerialize"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="PLAN.json", help="the plan as a file"
+    )
+    add_batch_size(parser)
+    add_costs(parser)
+    parser.add_argument(
+        "--solver", default="auto", metavar="NAME", help="of schedules (default: auto)"
+    )
+    add_planning_arguments(parser)
+    parser.add_argument(
+        "--elsewhere",
+        action="store_true",
+        help="plan for a device that holds nothing but the step; nothing runs on this one",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan, print, write; the exit status."""
+    check_folder(arguments.output)
+    from checkmate_tf.planning.request import parse_request
+
+    request = parse_request(
+        arguments.budget,
+        arguments.solver,
+        arguments.batch_size,
+        cost_model(arguments.costs, arguments.other_device or arguments.elsewhere),
+        arguments.time_limit,
+        arguments.order,
+        not (arguments.no_trial_run or arguments.elsewhere),
+    )
+    try:
+        plan = _planned(arguments.function, request, arguments.elsewhere)
+    except BudgetError as error:
+        print(f"checkmate-tf: {error}", file=sys.stderr)
+        return INFEASIBLE
+    if plan is None:
+        raise CheckmateError(f"{arguments.function}: nothing in it can be recomputed")
+    plan.save(arguments.output)
+    print(plan)
+    print(f"\n{arguments.output}: rematerialize(step, plan={str(arguments.output)!r})")
+    return SOLVED
+
+
+def _planned(target: str, request: Request, elsewhere: bool) -> Plan | None:
+    from checkmate_tf.phases import phase, stopwatch
+    from checkmate_tf.planning.planner import Planner
+
+    with stopwatch() as watch:
+        with phase("trace"):
+            concrete = _traced(target, request.batch_size)
+        planned = (
+            _planned_elsewhere(concrete, request)
+            if elsewhere
+            else Planner(request).plan(concrete, request.batch_size)
+        )
+    return None if planned is None else replace(planned.plan, seconds=watch.seconds)
+
+
+def _traced(target: str, batch_size: int | None) -> Any:
+    """The ConcreteFunction of a step; for batches of any size where `batch_size` is given."""
+    from checkmate_tf.sizing.arguments import parse_batch, parse_step
+    from checkmate_tf.trace.tracer import Tracer
+
+    found, batch = load_step(target)
+    if batch is None:
+        return found if hasattr(found, "structured_outputs") else found.get_concrete_function()
+    step = parse_step(found)
+    example = parse_batch(batch, step)
+    tracer = Tracer(step.function, step.model)
+    if example is None:
+        return tracer.traced().function
+    arguments = example.at(example.size if batch_size is None else None)
+    # No places: types of tensors say by themselves what any batch leaves open.
+    return tracer.trace(tracer.traced(), tracer.bind(arguments, {}), frozenset())
+
+
+def _planned_elsewhere(concrete: Any, request: Request) -> PlannedStep:
+    from checkmate_tf.graph.cost_models import known_workspaces, step_costs
+    from checkmate_tf.graph.extraction import extract_program
+    from checkmate_tf.phases import phase
+    from checkmate_tf.planning.planner import plan_elsewhere
+    from checkmate_tf.trace.program import resolve
+
+    with phase("extract"):
+        program = resolve(concrete, request.batch_size)
+        costs = step_costs(request.costs, program)
+        extracted = extract_program(program, costs.model, known_workspaces(request.costs))
+    return plan_elsewhere(extracted, request, costs.notes)

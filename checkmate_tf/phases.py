@@ -1,0 +1,106 @@
+"""What the time of planning goes into: trace, extract, solve, trials, emit.
+
+Functions deep in the package say what they do with `phase`; a `stopwatch` around all of it adds up
+the seconds. A phase inside another one counts for itself alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+ORDER = ("trace", "extract", "solve", "trials", "emit")
+"""The phases, in the order in which they begin."""
+
+
+class Stopwatch:
+    """Seconds by phase.
+
+    Attributes:
+        seconds: of each phase so far.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._running: list[str] = []
+        self._since = 0.0
+
+    def begin(self, name: str) -> None:
+        """Another phase begins; the one around it rests."""
+        self._count()
+        self._running.append(name)
+
+    def end(self) -> None:
+        """The innermost phase ends."""
+        self._count()
+        self._running.pop()
+
+    def _count(self) -> None:
+        now = time.perf_counter()
+        if self._running:
+            name = self._running[-1]
+            self.seconds[name] = self.seconds.get(name, 0.0) + now - self._since
+        self._since = now
+
+
+_CURRENT: ContextVar[Stopwatch | None] = ContextVar("stopwatch", default=None)
+
+
+@contextmanager
+def stopwatch(known: Mapping[str, float] | None = None) -> Iterator[Stopwatch]:
+    """Adds up the seconds of the phases inside, to those that are `known`.
+
+    Example:
+        >>> with stopwatch({"trace": 2.0}) as watch:
+        ...     with phase("solve"), phase("trials"):
+        ...         pass
+        >>> sorted(watch.seconds), watch.seconds["trace"]
+        (['solve', 'trace', 'trials'], 2.0)
+    """
+    watch = Stopwatch()
+    watch.seconds |= known or {}
+    token = _CURRENT.set(watch)
+    try:
+        yield watch
+    finally:
+        _CURRENT.reset(token)
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """What runs inside is `name`, a phase; without a stopwatch around it nothing is counted."""
+    watch = _CURRENT.get()
+    if watch is None:
+        yield
+        return
+    watch.begin(name)
+    try:
+        yield
+    finally:
+        watch.end()
+
+
+def seconds_so_far() -> dict[str, float]:
+    """Of each phase that has ended or rests, by the stopwatch around this; nothing without one."""
+    watch = _CURRENT.get()
+    return {} if watch is None else dict(watch.seconds)
+
+
+def in_words(seconds: Mapping[str, float]) -> str:
+    """All seconds, and those of each phase, as a person reads them; "" of none.
+
+    Example:
+        >>> in_words({"solve": 12.2, "trace": 1.04})
+        '13 s: trace 1.0, solve 12'
+    """
+    names = sorted(seconds, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    if not names:
+        return ""
+    parts = ", ".join(f"{name} {_number(seconds[name])}" for name in names)
+    return f"{_number(sum(seconds.values()))} s: {parts}"
+
+
+def _number(seconds: float) -> str:
+    return f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}"

@@ -1,0 +1,119 @@
+"""Which plan a step gets that XLA compiles, and when one is made."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+from checkmate_tf.distribution.split import has_several_replicas
+from checkmate_tf.graph.cost_models import step_costs
+from checkmate_tf.graph.extraction import Extraction, extract_program
+from checkmate_tf.interrupts import Interrupts, noted_interrupts
+from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.planning.apart import apart
+from checkmate_tf.planning.compiled_search import CompiledSearch
+from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.planner import PlannedStep
+from checkmate_tf.planning.preparation import anything_to_gain, structure_of
+from checkmate_tf.planning.request import Request
+from checkmate_tf.trace.inputs import captures
+from checkmate_tf.trace.program import resolve
+from profiles.devices import default_device
+from profiles.measure.compiled_workspaces import CompiledWorkspaces
+from solvers import CheckmateError, ComputationGraph
+
+_WORKSPACES: dict[str, CompiledWorkspaces] = {}
+"""By device: workspaces of compiled operations that this process knows."""
+
+
+class CompiledPlanner:
+    """Makes the plans of one decorated step where XLA compiles it."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._known: dict[ComputationGraph, tuple[PlannedStep, int]] = {}
+        self._largest = 0  # bytes that the plain step adds, of the largest signature so far
+        self._lock = threading.RLock()
+
+    def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
+        """Plan the step `concrete`; None if nothing in it can be recomputed.
+
+        Args:
+            concrete: the step, traced for XLA.
+            batch_size: the first dimension of inputs that were traced without one.
+
+        Raises:
+            BudgetError: no plan keeps the budget, though one takes less than the step as it is.
+            CheckmateError: sizes are unknown, several replicas run the step, it can't be
+                compiled by itself, or the request names a plan.
+        """
+        if self._request.plan is not None:
+            raise CheckmateError(
+                "a plan that was made before is for steps that XLA does not compile: give a "
+                "budget instead, or compile with jit_compile=False"
+            )
+        with self._lock, apart(), noted_interrupts() as interrupts:
+            program = resolve(concrete, batch_size)
+            if has_several_replicas(program):
+                raise CheckmateError(
+                    "the step of several replicas can't be planned for XLA: compile the model "
+                    "with jit_compile=False"
+                )
+            _refuse_outer_tensors(program.concrete)
+            device = default_device()
+            workspaces = _WORKSPACES.setdefault(device, CompiledWorkspaces(device))
+            costs = step_costs(self._request.costs, program)
+            extracted = extract_program(program, costs.model, workspaces)
+            interrupts.pass_on()
+            if not anything_to_gain(extracted.graph):
+                return None
+            return self._known_or_planned(extracted, costs.notes, interrupts)
+
+    def _known_or_planned(
+        self, extracted: Extraction, notes: tuple[str, ...], interrupts: Interrupts
+    ) -> PlannedStep:
+        graph = extracted.graph
+        key = structure_of(graph)
+        resident = max(graph.fixed_bytes, held_bytes() or 0)
+        if key in self._known:
+            known = _moved(*self._known[key], resident, self._request)
+            if known.beyond_budget or _within(known.plan):
+                return replace(known, plan=replace(known.plan, graph=graph), extracted=extracted)
+        search = CompiledSearch(extracted, self._request, resident, notes, interrupts)
+        is_smaller = search.plain.added < self._largest
+        self._largest = max(self._largest, search.plain.added)
+        planned = search.run(self._largest, is_smaller)
+        interrupts.pass_on()
+        self._known[key] = planned, resident
+        return planned
+
+
+def _moved(planned: PlannedStep, before: int, resident: int, request: Request) -> PlannedStep:
+    """A plan that was made when `before` bytes were held, where now `resident` are."""
+    more, plan = resident - before, planned.plan
+    assert plan.compiled_peak is not None
+    assert plan.compiled_baseline_peak is not None
+    plan = replace(
+        plan,
+        budget=plan.budget + more * (request.budget.bytes is None),
+        predicted_peak=plan.predicted_peak + more,
+        baseline_peak=plan.baseline_peak + more,
+        compiled_peak=plan.compiled_peak + more,
+        compiled_baseline_peak=plan.compiled_baseline_peak + more,
+    )
+    return replace(planned, plan=plan)
+
+
+def _within(plan: Plan) -> bool:
+    return plan.compiled_peak is not None and plan.compiled_peak <= plan.budget
+
+
+def _refuse_outer_tensors(concrete: Any) -> None:
+    """The step is compiled by itself, for which all that it reads must be there."""
+    if any(not hasattr(captured, "numpy") for _, captured in captures(concrete)):
+        raise CheckmateError(
+            "the step reads tensors of the function around it, so that XLA can't compile it by "
+            "itself to say what it takes: give them to the step as arguments, and keep variables "
+            "outside of that function"
+        )

@@ -1,0 +1,160 @@
+"""One plan that was made before: what is known of it, and whether it can be taken now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from checkmate_tf.planning import settings
+from checkmate_tf.planning.baseline import Baseline
+from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.plan_documents import read
+from checkmate_tf.planning.plan_search import Situation
+from checkmate_tf.planning.plan_store import Entry
+from solvers import CheckmateError, ComputationGraph, format_bytes, simulate
+
+OTHER_STEP = "it is of another step"
+"""So begins the reason why a plan does not fit, where its graph is not that of the step."""
+
+
+@dataclass(frozen=True)
+class KeptPlan:
+    """A plan that was made before.
+
+    Attributes:
+        plan: it.
+        keeps: whether it was expected to stay within the budget when it was made.
+        beyond_budget: it was the leanest one, and known to need more than the budget.
+        baseline: what was known of the unchanged step then; None where nobody kept that.
+        baseline_ran: that step ran for trial, or there is a note that says why not.
+        path: of its file in the cache; None of one that the user named.
+    """
+
+    plan: Plan
+    keeps: bool = True
+    beyond_budget: bool = False
+    baseline: Baseline | None = None
+    baseline_ran: bool = False
+    path: Path | None = None
+
+    def workspaces(self, content: str, count: int) -> tuple[int, ...] | None:
+        """Bytes that each operation needs only while it runs, as the plan's graph counts them.
+
+        None where it does not say it for a step of this content, of `count` operations.
+        """
+        origin = self.plan.origin
+        if origin is None:
+            return (0,) * count  # as `checkmate-tf extract` counts, whose graphs `solve` plans
+        return (
+            origin.workspaces
+            if (origin.content, len(origin.workspaces)) == (content, count)
+            else None
+        )
+
+    def at(self, graph: ComputationGraph, budget: int) -> Plan:
+        """The plan for an equal graph, within `budget` bytes."""
+        overhead = _overhead(self.plan, graph)
+        return replace(self.plan, graph=graph, budget=budget, overhead=overhead)
+
+    def why_not(self, situation: Situation, is_least: bool) -> str:
+        """Why the plan does not fit now; "" if it does.
+
+        Args:
+            situation: of the step now, with the graph that the plan is for.
+            is_least: the least memory was asked for, whatever it is.
+        """
+        plan, graph = self.plan, situation.extracted.graph
+        if _shape(plan.graph) != _shape(graph):
+            return f"{OTHER_STEP}: {_difference(plan.graph, graph)}"
+        changed = abs(_overhead(plan, graph) - plan.overhead)
+        if self.path is not None and changed > settings.OTHER_COSTS:
+            return "operations cost otherwise than when it was made"
+        resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
+        more = situation.resident - resident
+        room, then = situation.limit - situation.resident, plan.budget - resident
+        if is_least:
+            return ""
+        most = max(plan.predicted_peak, plan.measured_peak or 0)
+        if not self.keeps and more <= settings.MORE_ROOM * then:
+            return ""  # as was said when it was made, there is no leaner one
+        if most + more > situation.limit:
+            held = f"it may need {format_bytes(most + more)} now, the budget is "
+            held += format_bytes(situation.limit)
+            if more > 0:
+                held += f", and {format_bytes(more)} more are held beside it than when it was made"
+            return held
+        if self.path is not None and plan.overhead > 0 and room > (1 + settings.MORE_ROOM) * then:
+            return f"{format_bytes(room - then)} more are free for it than when it was made"
+        return ""
+
+
+def named_plan(plan: Plan) -> KeptPlan:
+    """A plan that the user named, with what it says of the unchanged step."""
+    if plan.origin is None:
+        return KeptPlan(plan)
+    baseline = Baseline(plan.origin.resident, plan.baseline_peak, plan.measured_baseline_peak)
+    return KeptPlan(plan, baseline=baseline, baseline_ran=True)
+
+
+def kept_plan(entry: Entry) -> KeptPlan:
+    """The plan in a file of the cache.
+
+    Raises:
+        CheckmateError: the file is broken, or its parts don't belong together.
+    """
+    facts = entry.document["kept"]
+    try:
+        known = read(facts, "baseline", dict)
+        baseline = Baseline(
+            resident=read(known, "resident", int),
+            forecast=read(known, "forecast", int),
+            measured=read(known, "measured", (int, type(None))),
+            note=read(known, "note", str),
+        )
+        plan = Plan.from_json(entry.document)
+        if plan.origin is None:
+            raise CheckmateError("it does not say what it was made for")
+        return KeptPlan(
+            plan,
+            keeps=read(facts, "keeps", bool),
+            beyond_budget=read(facts, "beyond_budget", bool),
+            baseline=baseline,
+            baseline_ran=read(facts, "baseline_ran", bool),
+            path=entry.path,
+        )
+    except CheckmateError as error:
+        raise CheckmateError(f"{entry.path}: {error}") from error
+
+
+def _overhead(plan: Plan, graph: ComputationGraph) -> float:
+    """Extra cost of the plan on an equal graph, whose costs may be others."""
+    if graph.costs.tolist() == plan.graph.costs.tolist():
+        return plan.overhead
+    return simulate(graph, plan.schedule).cost / graph.one_pass_cost - 1
+
+
+def _shape(graph: ComputationGraph) -> tuple[Any, ...]:
+    """Equal for graphs with the same schedules in the same memory."""
+    return tuple(
+        (
+            node.memory,
+            node.operations,
+            node.recomputable,
+            node.dependencies,
+            node.after,
+            node.expired_by,
+        )
+        for node in graph.nodes
+    )
+
+
+def _difference(theirs: ComputationGraph, ours: ComputationGraph) -> str:
+    """What tells two graphs apart, for the user."""
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} nodes in {theirs.name!r}, and {len(ours)} in {ours.name!r} now"
+    pairs = zip(_shape(theirs), _shape(ours), strict=True)
+    place = next(number for number, (one, other) in enumerate(pairs) if one != other)
+    nodes = theirs.nodes[place], ours.nodes[place]
+    one, other = (f"{each.name!r} of {format_bytes(each.memory)}" for each in nodes)
+    return f"node {place} was {one}, and is {other} now"

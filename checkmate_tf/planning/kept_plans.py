@@ -1,0 +1,216 @@
+"""Plans that were made before, for the same step: named by the user, or found in their cache.
+
+Any schedule that the simulator lets pass computes what the step computes, so that a kept plan
+can't change a result. What it may no longer do is keep the budget: that is judged here before it
+is taken, and its steps are watched like those of a new plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.announcements import announce
+from checkmate_tf.memory.measure import allocator_limit, held_bytes
+from checkmate_tf.planning import plan_store, settings
+from checkmate_tf.planning.baseline import Baseline
+from checkmate_tf.planning.kept_plan import OTHER_STEP, KeptPlan, kept_plan, named_plan
+from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.plan_search import Situation
+from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.step_content import step_content
+from checkmate_tf.trace.program import Program
+from profiles.devices import default_device, device_name
+from profiles.profile import Profile
+from solvers import CheckmateError
+
+
+class KeptPlans:
+    """Those for the steps of one request, and what becomes of new ones.
+
+    Example:
+        >>> from checkmate_tf.planning.request import parse_request
+        >>> request = parse_request(0.5, "auto", None, "roofline", 60, "free", True)
+        >>> key = KeptPlans(request).key("0123456789abcdef")
+        >>> key["budget"], key["solver"]
+        ('50%', 'auto')
+    """
+
+    def __init__(self, request: Request) -> None:
+        """For what the user asked for."""
+        self._request = request
+        self._known: dict[str, KeptPlan | None] = {}
+        self._named_fits = False
+
+    def find(self, program: Program) -> KeptPlan | None:
+        """The plan for a step that the user named, or that was kept; None if there is none."""
+        content = step_content(program)
+        if content not in self._known:
+            named = self._request.plan
+            if named is not None and (_is_of(named, content) or not self._named_fits):
+                self._known[content] = named_plan(named)
+            else:
+                self._known[content] = self._in_cache(content)
+        return self._known[content]
+
+    def workspaces(self, program: Program) -> tuple[int, ...] | None:
+        """Bytes that each operation of a step needs only while it runs, where a plan says it."""
+        found = self.find(program)
+        if found is None:
+            return None
+        return found.workspaces(step_content(program), len(program.operations))
+
+    def judge(self, kept: KeptPlan, situation: Situation) -> bool:
+        """Whether `kept` can be taken now; a line says why not.
+
+        Raises:
+            CheckmateError: the user named it, and it is of another step.
+        """
+        why = kept.why_not(situation, self._request.budget.least)
+        if kept.path is None:
+            if why.startswith(OTHER_STEP):
+                raise CheckmateError(f"the plan can't be used: {why}; {_MAKE_ONE}")
+            self._named_fits = True
+        elif not why:
+            plan_store.note_use(kept.path)
+        if why:
+            which = "the plan that was named" if kept.path is None else "the kept plan"
+            self._say(f"{which} does not fit any more, so another one is made: {why}")
+        return not why
+
+    def keep(
+        self, plan: Plan, keeps: bool, beyond_budget: bool, baseline: Baseline, ran: bool
+    ) -> str:
+        """Keep a new plan for the next time; what became of it, for the user."""
+        assert plan.origin is not None
+        content = plan.origin.content
+        folder = plan_store.plan_folder()
+        if folder is None:
+            return ""
+        key = self.key(content)
+        path = plan_store.file_of(folder, key)
+        facts = {
+            "key": key,
+            "overhead": plan.overhead,
+            "keeps": keeps,
+            "beyond_budget": beyond_budget,
+            "baseline": asdict(baseline),
+            "baseline_ran": ran,
+        }
+        try:
+            plan_store.write_entry(path, {**plan.to_json(), "kept": facts})
+        except CheckmateError as error:
+            return f"plan not kept: {error}"
+        self._known[content] = KeptPlan(plan, keeps, beyond_budget, baseline, ran, path)
+        return "plan kept"
+
+    def forget(self, program: Program) -> None:
+        """A step was over its budget: the next process is to plan anew."""
+        content = step_content(program)
+        self._known.pop(content, None)
+        folder = plan_store.plan_folder()
+        if folder is not None:
+            plan_store.remove(plan_store.file_of(folder, self.key(content)))
+
+    def key(self, content: str) -> dict[str, Any]:
+        """What a kept plan depends on, besides what the device holds."""
+        # Not at the head of this file: the package's own names are looked up when they are used.
+        from checkmate_tf import __version__
+
+        request, device = self._request, default_device()
+        optimizer = tf.config.optimizer.get_experimental_options()
+        key = {
+            "content": content,
+            "budget": _in_words(request),
+            "device": device_name(device),
+            "limit": allocator_limit(),
+            "counted": held_bytes() is not None,
+            "tensorflow": tf.__version__,
+            "release": __version__,
+            "costs": _name_of_costs(request.costs),
+            "solver": request.solver,
+            "order": request.order,
+            "time_limit": request.time_limit,
+            "trial_run": request.trial_run,
+            "on_infeasible": request.on_infeasible,
+            "graph_options": {name: optimizer[name] for name in sorted(optimizer)},
+            "threads": tf.config.threading.get_inter_op_parallelism_threads(),
+            "settings": {
+                name: value for name, value in sorted(vars(settings).items()) if name.isupper()
+            },
+        }
+        as_read_again: dict[str, Any] = json.loads(json.dumps(key))
+        return as_read_again
+
+    def _in_cache(self, content: str) -> KeptPlan | None:
+        folder = plan_store.plan_folder()
+        if folder is None:
+            return None
+        key = self.key(content)
+        path = plan_store.file_of(folder, key)
+        if not path.exists():
+            self._tell_difference(folder, key)
+            return None
+        try:
+            entry = plan_store.read_entry(path)
+            if entry.key != key:
+                raise CheckmateError(f"{path}: it was made for something else than its name says")
+            return kept_plan(entry)
+        except CheckmateError as error:
+            self._say(f"a kept plan can't be read, so another one is made: {error}")
+            return None
+
+    def _tell_difference(self, folder: Path, key: Mapping[str, Any]) -> None:
+        """Where plans of this step are kept for this budget, say what else they were made for."""
+        for entry in plan_store.same_step(folder, key):
+            if entry.key.get("budget") == key["budget"]:
+                name = next(
+                    (each for each in key if entry.key.get(each) != key[each]), "another release"
+                )
+                self._say(
+                    "a plan that is kept for this step and budget does not fit, so another one is "
+                    f"made: its {name.replace('_', ' ')} is {_short(entry.key.get(name))}, and now "
+                    f"it is {_short(key[name])}"
+                )
+                return
+
+    def _say(self, line: str) -> None:
+        if self._request.verbose:
+            announce(line)
+
+
+_MAKE_ONE = (
+    "make one for this step, at the same batch size, with step.plan.save or `checkmate-tf plan` "
+    "(with --batch-size where any batch may come), or leave plan= out"
+)
+
+
+def _is_of(plan: Plan, content: str) -> bool:
+    return plan.origin is not None and plan.origin.content == content
+
+
+def _in_words(request: Request) -> str:
+    """The budget as it was asked for."""
+    budget = request.budget
+    if budget.least:
+        return "min"
+    return f"{100 * budget.share:g}%" if budget.share is not None else str(budget.bytes)
+
+
+def _name_of_costs(costs: str | Profile) -> str:
+    if not isinstance(costs, Profile):
+        return costs
+    entries = sorted(repr(each) for each in costs.entries.items())
+    digest = hashlib.sha256(repr((costs.device, costs.tensorflow, entries)).encode())
+    return f"a profile of {costs.device}, {digest.hexdigest()[:16]}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else "another one"

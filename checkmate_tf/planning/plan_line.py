@@ -1,0 +1,55 @@
+"""One line about a plan: what it saves, what it costs, how long it took, what became of it."""
+
+from __future__ import annotations
+
+from checkmate_tf.planning.plan import Plan
+
+_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+_DIGITS = 10
+"""The unit is the largest of which the budget has so many."""
+
+
+def line_about(plan: Plan, source: str) -> str:
+    """What the user reads when a plan has been made or found.
+
+    Args:
+        plan: it.
+        source: where it comes from, or what became of it.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from solvers import solve
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> graph = replace(unit_chain(8), cost_unit="s")
+        >>> solution = solve(graph, 6, "cutting_planes")
+        >>> sizes = [each << 20 for each in (58, 57, 130)]
+        >>> plan = Plan(graph, solution.schedule, *sizes, 0.153, solution, seconds={"solve": 21.3})
+        >>> line_about(plan, "plan kept")
+        '130 → 57 MiB forecast (budget 58 MiB), 15 % more time, planned in 21 s, plan kept'
+    """
+    before = plan.measured_baseline_peak or plan.baseline_peak
+    after = plan.measured_peak or plan.predicted_peak
+    unit, size = next(
+        (each for each in _UNITS if plan.budget >= _DIGITS * each[1]), ("KiB", 1 << 10)
+    )
+    unchanged = f"{before / size:.0f}"
+    if plan.measured_baseline_peak is None and plan.measured_peak is not None:
+        unchanged += " (forecast)"
+    is_new = not plan.seconds or "solve" in plan.seconds
+    how = "forecast" if plan.measured_peak is None else "measured" if is_new else "measured before"
+    done = "planned" if is_new else "ready"
+    parts = [
+        f"{unchanged} → {after / size:.0f} {unit} {how} (budget {plan.budget / size:.0f} {unit})",
+        f"{_percent(plan.overhead)} more {plan.cost_name}" if plan.overhead else "no extra work",
+        f"{done} in {_seconds(sum(plan.seconds.values()))}" if plan.seconds else "",
+        source,
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"

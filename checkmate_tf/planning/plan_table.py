@@ -1,0 +1,67 @@
+"""A plan by layers, as text of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkmate_tf.planning.layers import Layer, Peak, layers_of, peak_of
+from solvers import ComputationGraph, Schedule, format_bytes
+
+_SHOWN = 10
+"""Rows of each table; what is left is one row more."""
+
+_ROW = "{:<35.35}{:>14}{:>14}{:>14}"
+_NAME = 34
+
+
+def by_layers(graph: ComputationGraph, schedule: Schedule) -> list[str]:
+    """Lines that say what each layer keeps and recomputes, and who holds the peak.
+
+    Example:
+        >>> from solvers import Schedule
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> for line in by_layers(unit_chain(2), Schedule([0, 1, 2, 0, 3, 4]))[:2]:
+        ...     print(" ".join(line.split()))
+        layer, largest first kept recomputed extra cost
+        v0 0 B 1 B 1
+    """
+    layers = layers_of(graph, schedule)
+    unit = {"s": "time", "": "cost"}.get(graph.cost_unit, graph.cost_unit)
+    lines = [_ROW.format("layer, largest first", "kept", "recomputed", f"extra {unit}")]
+    lines += [_row(each.name, [each], graph.cost_unit) for each in layers[:_SHOWN]]
+    rest = layers[_SHOWN:]
+    if rest:
+        lines.append(_row(f"and {len(rest)} more", rest, graph.cost_unit))
+    lines.append(_row("all", layers, graph.cost_unit))
+    return [*lines, "", *_peak(peak_of(graph, schedule), len(schedule))]
+
+
+def _row(name: str, layers: Sequence[Layer], unit: str) -> str:
+    extra = sum(each.extra for each in layers)
+    return _ROW.format(
+        shortened(name, _NAME),
+        format_bytes(sum(each.kept for each in layers)),
+        format_bytes(sum(each.recomputed for each in layers)),
+        f"{1000 * extra:.2f} ms" if unit == "s" else f"{extra:.4g}",
+    )
+
+
+def _peak(peak: Peak, steps: int) -> list[str]:
+    which = "backward" if peak.backward else "forward"
+    lines = [
+        f"peak of live values: {format_bytes(peak.bytes)}, at step {peak.place + 1} of {steps}",
+        f"({shortened(peak.layer, 60)}, {which} pass); held then:",
+    ]
+    lines += [
+        f"  {format_bytes(size):>10}  {shortened(name, 60)}" for name, size in peak.holders[:_SHOWN]
+    ]
+    rest = peak.holders[_SHOWN:]
+    if rest:
+        total = sum(size for _, size in rest)
+        lines.append(f"  {format_bytes(total):>10}  in {len(rest)} more layers")
+    return lines
+
+
+def shortened(name: str, width: int) -> str:
+    """A name of at most `width` characters: its end tells it from others."""
+    return name if len(name) <= width else f"…{name[-width + 1 :]}"

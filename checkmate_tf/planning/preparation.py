@@ -1,0 +1,85 @@
+"""What is known of a step before it is planned: its graph, its notes, what the device holds."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+
+from checkmate_tf.graph.cost_models import step_costs
+from checkmate_tf.graph.extraction import Extraction, extract_program
+from checkmate_tf.memory.measure import held_bytes, reserve
+from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.settings import KERNEL_ROOM
+from checkmate_tf.trace.buffers import peak_of_run
+from checkmate_tf.trace.operations import describe
+from checkmate_tf.trace.program import Program
+from checkmate_tf.user_warnings import warn_user
+from profiles.devices import default_device
+from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
+from solvers import ComputationGraph
+
+_MEASURED: dict[str, MeasuredWorkspaces] = {}
+"""By device: workspaces that this process has measured."""
+
+
+def prepared(
+    program: Program, request: Request, workspaces: tuple[int, ...] | None
+) -> tuple[Extraction, tuple[str, ...]]:
+    """The step's graph and what the user should know of it; workspaces where they are known."""
+    everything = range(len(program.operations))
+    live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
+    reserve(program.fixed_bytes + live + KERNEL_ROOM)
+    held = held_bytes() or 0
+    costs = step_costs(request.costs, program)
+    # After the costs: measuring those tells workspaces as well.
+    device = default_device()
+    extracted = extract_program(program, costs.model, device_workspaces(device), workspaces)
+    if (held_bytes() or 0) > held:
+        # Inputs of kernels that were measured, in reference cycles: no part of what is resident.
+        gc.collect()
+    return extracted, (*costs.notes, *_notes(extracted))
+
+
+def device_workspaces(device: str) -> MeasuredWorkspaces:
+    """What is known of the device's workspaces; what this process has measured stays as it is.
+
+    Measured again it might differ a little, and a step that is traced again would look like
+    another.
+    """
+    measured = _MEASURED.setdefault(device, MeasuredWorkspaces(device))
+    for operation, size in stored_workspaces(device).items():
+        measured.known.setdefault(operation, size)
+    return measured
+
+
+def structure_of(graph: ComputationGraph) -> ComputationGraph:
+    """The graph without the names, which differ from trace to trace."""
+    nodes = tuple(replace(node, name="") for node in graph.nodes)
+    return replace(graph, nodes=nodes, name="")
+
+
+def resident_bytes(graph: ComputationGraph, arriving: int = 0) -> int:
+    """Bytes that the device holds before the step."""
+    return max(graph.fixed_bytes, (held_bytes() or 0) + arriving)
+
+
+def anything_to_gain(graph: ComputationGraph) -> bool:
+    """Whether a value that could be recomputed is held while other nodes run."""
+    return any(
+        node.recomputable and node.memory and graph.users[i] and graph.users[i][-1] > i + 1
+        for i, node in enumerate(graph.nodes)
+    )
+
+
+def _notes(extracted: Extraction) -> tuple[str, ...]:
+    """What is said of operations whose memory can't be told, here and as a warning."""
+    unknown = extracted.unknown
+    if not unknown:
+        return ()
+    count = "1 operation" if len(unknown) == 1 else f"{len(unknown)} operations"
+    note = (
+        f"the memory of {count} depends on data and can't be told, {describe(unknown[0])} for "
+        "one: the plan may need more than the budget"
+    )
+    warn_user(note)
+    return (note,)

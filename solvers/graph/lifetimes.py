@@ -1,0 +1,45 @@
+"""When the values of a schedule are held: from their computation to their last read."""
+
+from __future__ import annotations
+
+from solvers.graph.computation_graph import ComputationGraph
+from solvers.graph.schedule import Schedule
+
+
+def last_reads(graph: ComputationGraph, schedule: Schedule) -> list[int]:
+    """For every step, the last step that reads what it computes; itself where none does.
+
+    Args:
+        graph: of the schedule.
+        schedule: one that the simulator lets pass.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node, Schedule
+        >>> chain = ComputationGraph((Node("a", 1, 4), Node("b", 2, 3, dependencies=(0,))))
+        >>> last_reads(chain, Schedule([0, 1]))
+        [1, 1]
+    """
+    last = list(range(len(schedule)))
+    newest: dict[int, int] = {}
+    for place, number in enumerate(schedule.steps):
+        for read in graph.nodes[number].dependencies:
+            last[newest[read]] = place
+        newest[number] = place
+    return last
+
+
+def held_at(graph: ComputationGraph, schedule: Schedule, place: int) -> dict[int, int]:
+    """The nodes whose values are held during a step, with their bytes.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node, Schedule
+        >>> chain = ComputationGraph((Node("a", 1, 4), Node("b", 2, 3, dependencies=(0,))))
+        >>> held_at(chain, Schedule([0, 1]), 1)
+        {0: 4, 1: 3}
+    """
+    ends = last_reads(graph, schedule)
+    return {
+        number: graph.nodes[number].memory
+        for begin, number in enumerate(schedule.steps[: place + 1])
+        if ends[begin] >= place
+    }

@@ -1,0 +1,104 @@
+"""`checkmate-tf plan` and `checkmate-tf show`: ahead of time, and into training."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+
+import pytest
+
+import checkmate_tf
+from checkmate_tf.cli.main import main
+from tests.dense_steps import numbers, same, variables
+from tests.graphs import SKIP
+
+MODULE = """
+import tensorflow as tf
+from tests.dense_steps import dense_model, loss_and_gradient, numbers, some_weights
+
+one_size = tf.function(
+    loss_and_gradient(some_weights(), 8), input_signature=[tf.TensorSpec((256, 64))]
+)
+nothing = tf.function(lambda x: x + 1, input_signature=[tf.TensorSpec((256, 64))])
+
+def model_and_batch():
+    model = dense_model()
+    model.compile("sgd", "mse", jit_compile=False)
+    return model, numbers(256)
+"""
+
+QUICK = ["--budget", "90%", "--solver", "linearized_greedy", "--time-limit", "2"]
+
+
+@pytest.fixture(autouse=True)
+def _user_module(tmp_path, monkeypatch):
+    (tmp_path / "user_steps.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("user_steps", None)
+
+
+def test_a_plan_made_ahead_of_time_trains_a_model_in_fit(tmp_path, capsys):
+    output = str(tmp_path / "plan.json")
+    asked = ["plan", "user_steps:model_and_batch", *QUICK, "--no-trial-run"]
+    assert main([*asked, "--output", output]) == 0
+    assert f"rematerialize(step, plan={output!r})" in capsys.readouterr().out
+    plan = checkmate_tf.Plan.load(output)
+    make = import_module("user_steps").model_and_batch
+    (plain, data), (ours, _) = make(), make()
+    # Room for what other tests have left on the device.
+    checkmate_tf.rematerialize(ours, plan=plan, budget="1GiB")
+    for model in (plain, ours):
+        model.fit(*numbers(512), batch_size=256, epochs=1, verbose=0, shuffle=False)
+    assert ours.train_step.plan.schedule == plan.schedule
+    assert "by the plan that was named" in capsys.readouterr().err
+    same(variables(ours), variables(plain))
+    assert len(data) == 2
+
+
+def test_for_another_device_nothing_runs(tmp_path, capsys):
+    output = tmp_path / "plan.json"
+    asked = ["plan", "user_steps:one_size", *QUICK, "--elsewhere", "--costs", "roofline:GPU"]
+    assert main([*asked, "--output", str(output)]) == 0
+    plan = checkmate_tf.Plan.load(output)
+    assert plan.measured_peak is None
+    assert plan.origin.device == "another device"
+    capsys.readouterr()
+    picture = tmp_path / "plan.png"
+    assert main(["show", str(output), "--plot", str(picture)]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^step +step$", printed, re.MULTILINE)
+    assert "peak of live values" in printed
+    assert max(map(len, printed.splitlines()[:-1])) <= 80
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["plan", "user_steps:one_size", "--budget", "1KiB", "--elsewhere"], 3, "too small"),
+        (["plan", "user_steps:one_size", "--budget", "x"], 2, "'x' is not a size"),
+        (["plan", "user_steps:nothing", "--budget", "50%"], 2, "nothing in it can be recomputed"),
+        (["plan", "user_steps:nobody", "--budget", "50%"], 2, "nobody"),
+    ],
+)
+def test_what_goes_wrong(arguments, status, message, tmp_path, capsys):
+    output = tmp_path / "plan.json"
+    assert main([*arguments, "--time-limit", "1", "--output", str(output)]) == status
+    error = capsys.readouterr().err
+    assert message in error
+    assert not output.exists()
+
+
+def test_what_solve_writes_is_shown(tmp_path, capsys):
+    graph, output = tmp_path / "graph.json", tmp_path / "plan.json"
+    SKIP.save(graph)
+    asked = ["solve", str(graph), "--budget", "7", "--solver", "cutting_planes"]
+    assert main([*asked, "--output", str(output)]) == 0
+    capsys.readouterr()
+    assert main(["show", str(output), "--plot", str(tmp_path / "plan.svg")]) == 0
+    assert "20.0 % (predicted)" in capsys.readouterr().out
+    output.write_text("{}")
+    assert main(["show", str(output)]) == 2
+    assert "not a plan" in capsys.readouterr().err

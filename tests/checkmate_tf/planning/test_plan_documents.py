@@ -1,0 +1,139 @@
+"""plan.json: what is written is read again, and what does not belong together is found out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import checkmate_tf
+from checkmate_tf.cli.main import main
+from checkmate_tf.planning.plan import Origin, Plan
+from solvers import CheckmateError, ComputationGraph, Node, Schedule, simulate, solve
+from tests.graphs import SKIP
+
+ORIGIN = Origin("0123abcd", (0, 5, 0), 4000, "a CPU, 2 cores", "2.21.0")
+
+
+def plan_of_a_step() -> Plan:
+    solution = solve(SKIP, 7, "cutting_planes")
+    assert solution.schedule is not None
+    return Plan(
+        graph=SKIP,
+        schedule=solution.schedule,
+        budget=4096,
+        predicted_peak=3000,
+        baseline_peak=9000,
+        overhead=0.2,
+        solution=solution,
+        measured_peak=3100,
+        notes=("a note", "another"),
+        measured_baseline_peak=None,
+        origin=ORIGIN,
+        seconds={"trace": 0.5, "solve": 1.25},
+    )
+
+
+def test_every_figure_of_a_step_survives(tmp_path: Path) -> None:
+    plan = plan_of_a_step()
+    plan.save(tmp_path / "plan.json")
+    again = Plan.load(tmp_path / "plan.json")
+    assert again.overhead == pytest.approx(plan.overhead)
+    solution = replace(plan.solution, statistics={})
+    assert replace(again, overhead=plan.overhead) == replace(plan, solution=solution)
+    assert str(again) == str(plan)
+
+
+def test_it_is_data_with_the_keys_that_solve_writes() -> None:
+    document = json.loads(json.dumps(plan_of_a_step().to_json()))
+    for key in "graph solver status budget peak cost bound seconds schedule".split():
+        assert key in document
+    simulation = simulate(SKIP, Schedule(document["schedule"]))
+    assert (document["peak"], document["cost"]) == (simulation.peak, simulation.cost)
+
+
+def test_what_solve_writes_is_a_plan_too(tmp_path: Path) -> None:
+    """With the file's own ids, which need not be numbers."""
+    named = ComputationGraph(tuple(replace(each, id=f"node {each.name}") for each in SKIP.nodes))
+    named.save(tmp_path / "graph.json")
+    output = tmp_path / "plan.json"
+    arguments = ["solve", str(tmp_path / "graph.json"), "--budget", "7", "--order", "fixed"]
+    assert main([*arguments, "--output", str(output)]) == 0
+    assert json.loads(output.read_text())["schedule"][0] == "node skip0"
+    plan = checkmate_tf.Plan.load(output)
+    simulation = simulate(SKIP, plan.schedule)
+    assert plan.predicted_peak == simulation.peak <= 7
+    assert plan.overhead == pytest.approx(simulation.cost / SKIP.one_pass_cost - 1)
+    assert plan.baseline_peak == simulate(SKIP, Schedule(range(5))).peak
+    assert plan.origin is None
+
+
+def test_without_its_graph_it_needs_one() -> None:
+    """As workers tell each other; their costs may differ."""
+    plan = plan_of_a_step()
+    document = json.loads(json.dumps(plan.to_json(with_graph=False)))
+    with pytest.raises(CheckmateError, match="holds no graph"):
+        Plan.from_json(document)
+    nodes = tuple(replace(each, cost=2 * each.cost) for each in SKIP.nodes)
+    other = replace(SKIP, nodes=nodes)
+    again = Plan.from_json(document, other)
+    assert (again.schedule, again.graph) == (plan.schedule, other)
+    # The worker that made it reads it as it is.
+    assert Plan.from_json(plan.to_json(with_graph=False), SKIP).origin == ORIGIN
+
+
+def changed(**changes: Any) -> str:
+    return json.dumps({**plan_of_a_step().to_json(), **changes})
+
+
+def in_step(**changes: Any) -> str:
+    document = plan_of_a_step().to_json()
+    return json.dumps({**document, "step": {**document["step"], **changes}})
+
+
+ALONE = ComputationGraph((Node("alone", 1, 1),)).to_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (changed()[:200], "not JSON"),
+        ("[1, 2]", "not a plan"),
+        ("{}", "not a plan"),
+        (changed(version=2), "version 2 of the plan format"),
+        (changed(peak=8), "peak is 8, but its schedule has 6"),
+        (changed(cost=99.5), "cost is 99.5, but"),
+        (changed(peak=None), "peak is None; int or float is expected"),
+        (changed(schedule=[0, 1, 2, 3, 4]), "but its schedule has"),
+        (changed(schedule=[0, 1, 2, 3, 9]), "schedule names node 9, which is not in its graph"),
+        (changed(schedule=[0, [1], 2]), r"schedule names node \[1\]"),
+        (changed(schedule=[0, 2]), "computes 'skip2' before 'skip1'"),
+        (changed(computation_graph=ALONE), "schedule names node"),
+        (changed(computation_graph={"nodes": 3}), "not a graph"),
+        (changed(status="splendid"), "status is 'splendid'"),
+        (changed(bound_order="any"), "bound_order is 'any'"),
+        (changed(budget="7 MiB"), "budget is '7 MiB'"),
+        (changed(budget=True), "budget is True"),
+        (in_step(predicted_peak=None), "predicted_peak is None"),
+        (in_step(notes="none"), "notes is 'none'"),
+        (in_step(origin=[]), r"origin is \[\]"),
+        (in_step(origin={"workspaces": [-1]}), "not all sizes in bytes"),
+        (in_step(seconds={"solve": "long"}), "solve is 'long'"),
+    ],
+)
+def test_a_broken_file_is_one_clear_error(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(CheckmateError, match=complaint) as caught:
+        Plan.load(path)
+    assert str(path) in str(caught.value)
+    with pytest.raises(CheckmateError, match=complaint):  # when it is named, at once
+        checkmate_tf.rematerialize(lambda x: x, plan=str(path))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CheckmateError, match="No such file"):
+        Plan.load(tmp_path / "plan.json")
