@@ -12,6 +12,7 @@ from checkmate_tf.trace.program import resolve
 from profiles import store
 from profiles.devices import device_name
 from solvers import ComputationGraph
+from tests.user_modules import user_module
 
 MODULE = """
 import tensorflow as tf
@@ -26,9 +27,8 @@ number = 3
 
 @pytest.fixture(autouse=True)
 def _user_module(tmp_path, monkeypatch):
-    (tmp_path / "user_steps.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path / "cache"))
+    with user_module("user_steps", MODULE, tmp_path, monkeypatch):
+        yield
 
 
 def test_extract_saves_a_graph_that_solve_reads(tmp_path, capsys):

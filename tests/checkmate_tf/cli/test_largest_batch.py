@@ -9,6 +9,7 @@ import pytest
 from checkmate_tf.cli.main import main
 from profiles.store import profile_files
 from solvers import ComputationGraph
+from tests.user_modules import user_module
 
 MODULE = """
 import tensorflow as tf
@@ -36,9 +37,8 @@ ELSEWHERE = ["--device-memory", "64MiB", "--time-limit", "0.5"]
 
 @pytest.fixture(autouse=True)
 def _user_module(tmp_path, monkeypatch):
-    (tmp_path / "user_batches.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path / "cache"))
+    with user_module("user_batches", MODULE, tmp_path, monkeypatch):
+        yield
 
 
 @pytest.mark.parametrize("function", ["any_batch", "step_and_batch"])

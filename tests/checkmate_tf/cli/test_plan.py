@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from importlib import import_module
 
 import pytest
@@ -12,6 +11,7 @@ import checkmate_tf
 from checkmate_tf.cli.main import main
 from tests.dense_steps import numbers, same, variables
 from tests.graphs import SKIP
+from tests.user_modules import user_module
 
 MODULE = """
 import tensorflow as tf
@@ -33,10 +33,8 @@ QUICK = ["--budget", "90%", "--solver", "linearized_greedy", "--time-limit", "2"
 
 @pytest.fixture(autouse=True)
 def _user_module(tmp_path, monkeypatch):
-    (tmp_path / "user_steps.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield
-    sys.modules.pop("user_steps", None)
+    with user_module("user_steps", MODULE, tmp_path, monkeypatch):
+        yield
 
 
 def test_a_plan_made_ahead_of_time_trains_a_model_in_fit(tmp_path, capsys):

@@ -14,6 +14,7 @@ from profiles.operation import Operation
 from profiles.profile import Measurement, Profile
 from profiles.profile_files import read_profile, save_profile
 from solvers.graph.layer_graphs import unit_chain
+from tests.user_modules import user_module
 
 MODULE = """
 import tensorflow as tf
@@ -27,10 +28,8 @@ TARGET = ["profile", "profiled_steps:profiled_step", "--batch-size", "64"]
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    (tmp_path / "profiled_steps.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+    with user_module("profiled_steps", MODULE, tmp_path, monkeypatch):
+        yield tmp_path / "cache"
 
 
 def test_a_step_as_a_table_and_a_plot(tmp_path, capsys):

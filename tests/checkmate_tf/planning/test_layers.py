@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -67,6 +68,7 @@ def test_holders_are_all_that_the_simulator_counts(
 
 
 def test_a_keras_model_is_shown_by_its_layers() -> None:
+    keras.utils.clear_session()  # its layers get the names of a first model
     model = small_cnn(side=16)
     concrete = tf.function(model.train_step).get_concrete_function(random_batch(side=16))
     graph = extract(concrete)
