@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from checkmate_tf.collector import collector_paused
 from checkmate_tf.graph.contraction import group_operations
-from checkmate_tf.graph.step_operations import CostModel, costs_of_step
+from checkmate_tf.graph.step_operations import CostModel, costs_of_step, step_operations
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.nested import inner_workspaces
 from checkmate_tf.trace.operations import is_stateful
@@ -116,8 +117,10 @@ def extract_program(
     if workspaces is not None:
         builder = _Builder(program, costs or _reference(), lambda operation: 0)
         builder.workspaces = tuple(workspaces)
+    else:
+        builder = _Builder(program, costs or _reference(), workspace or (lambda operation: 0))
+    with collector_paused():
         return builder.build()
-    return _Builder(program, costs or _reference(), workspace or (lambda operation: 0)).build()
 
 
 def extract_like(
@@ -163,8 +166,9 @@ class _Builder:
     ) -> None:
         self.program = program
         self.cost_unit = costs.unit
-        self.costs = costs_of_step(program, costs)
-        self.seconds = costs_of_step(program, _reference())
+        kernels = step_operations(program)
+        self.costs = costs_of_step(kernels, costs)
+        self.seconds = costs_of_step(kernels, _reference())
         self.workspaces, self.unknown = inner_workspaces(program, workspace)
         self.users: dict[Tensor, set[int]] = {}
         for number, reads in enumerate(program.reads):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,13 +56,13 @@ def step_operations(program: Program) -> tuple[StepOperation, ...]:
     return tuple(_step_operation(program, sorted(numbers)) for numbers in members.values())
 
 
-def costs_of_step(program: Program, model: CostModel) -> list[float]:
-    """The cost of every operation of `program`, in the model's unit.
+def costs_of_step(kernels: Sequence[StepOperation], model: CostModel) -> list[float]:
+    """The cost of every operation of a program, in the model's unit.
 
     What runs together is billed to the heaviest.
     """
-    costs = [0.0] * len(program.operations)
-    for each in step_operations(program):
+    costs = [0.0] * sum(len(each.members) for each in kernels)
+    for each in kernels:
         costs[each.heaviest] = _cost(each.operation, model)
     return costs
 

@@ -21,6 +21,8 @@ from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.settings import (
     AIM,
+    ENOUGH_PER_NODE,
+    ENOUGH_SECONDS,
     EXHAUSTED,
     FIRST_SHARE,
     FOUND_AGAIN,
@@ -29,14 +31,15 @@ from checkmate_tf.planning.settings import (
     LEANER_TIME,
     LEANEST_TIMES,
     LEAST_TIME,
+    LONGER,
     NEAR_ENOUGH,
     PLAN_TIMES,
     SCATTER,
 )
-from checkmate_tf.planning.trial_run import TrialRun, TrialRunError
+from checkmate_tf.planning.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.progress import solver_progress
 from checkmate_tf.user_warnings import warn_user
-from solvers import BudgetError, Schedule, Solution, Status, format_bytes, solve
+from solvers import BudgetError, Schedule, Solution, Status, find_solver, format_bytes, solve
 from solvers.graph import input_order_peak
 from solvers.local_search.least_memory import find_least_memory
 from solvers.problem import Order
@@ -120,7 +123,7 @@ class PlanSearch:
         solver: str,
         order: Order,
         time_limit: float,
-        trial_run: Callable[[Schedule], TrialRun | None] | None,
+        trial_run: TrialRunner | None,
         interrupts: Interrupts | None = None,
         verbose: int = 1,
     ) -> None:
@@ -133,6 +136,7 @@ class PlanSearch:
         self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
         self._verbose = verbose
+        self._known: list[Schedule] = []  # the schedule found last
         self._offset = 0  # bytes that the latest trial run held more than was forecast
 
     def run(self) -> FoundPlan:
@@ -295,18 +299,28 @@ class PlanSearch:
             seed: for solvers that draw random numbers.
             solver: instead of the one that was asked for.
         """
-        graph, time_limit = self._graph, time_share * self._time_limit
+        graph, name = self._graph, solver or self._solver
+        time_limit = time_share * self._time_limit
+        options: dict[str, Any] = {}
+        if activations is not None:
+            enough = ENOUGH_SECONDS + ENOUGH_PER_NODE * len(graph)
+            time_limit = min(time_limit, max(enough, LONGER * self._time_limit))
+            if "starts" in find_solver(name).options:
+                options["starts"] = self._known
         with solver_progress(graph, time_limit, bool(self._verbose)) as show:
             solution = solve(
                 graph,
                 "min" if activations is None else max(1, graph.fixed_bytes + int(activations)),
-                solver or self._solver,
+                name,
                 time_limit,
                 order=self._order,
                 seed=seed,
                 on_progress=show,
+                **options,
             )
         self._interrupts.pass_on()
+        if solution.schedule is not None:
+            self._known = [solution.schedule]
         return solution
 
     def _planned(self, solution: Solution) -> _Candidate:
@@ -334,9 +348,12 @@ class PlanSearch:
         """The candidate after a trial run, where one is possible."""
         if self._trial_run is None:
             return candidate
+        forecast_most, limit = candidate.forecast.highest_of_ten, self._situation.limit
         try:
             with phase("trials"):
-                trial_run = self._trial_run(candidate.plan.schedule)
+                trial_run = self._trial_run(
+                    candidate.plan.schedule, lambda peak: not forecast_most < peak <= limit
+                )
         except TrialRunError as error:
             self._trial_run = None
             note = f"no trial run, for {error}"

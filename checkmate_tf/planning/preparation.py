@@ -26,6 +26,9 @@ def prepared(
     program: Program, request: Request, workspaces: tuple[int, ...] | None
 ) -> tuple[Extraction, tuple[str, ...]]:
     """The step's graph and what the user should know of it; workspaces where they are known."""
+    # Functions that earlier plans have tried lie in reference cycles, and hold constants that
+    # TensorFlow has folded: no part of what the step will find held.
+    gc.collect()
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
     reserve(program.fixed_bytes + live + KERNEL_ROOM)

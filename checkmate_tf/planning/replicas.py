@@ -15,6 +15,7 @@ from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.trial_run import (
+    SaysEnough,
     TrialRun,
     TrialRunError,
     TrialRunner,
@@ -122,7 +123,7 @@ class _Together:
         peak = peak_of_run(program, [*sorted(read), *together], program.outputs, lambda _: 0)
         return self._extracted[number].program.fixed_bytes + peak
 
-    def run_for_trial(self, schedule: Schedule) -> TrialRun | None:
+    def run_for_trial(self, schedule: Schedule, says_enough: SaysEnough) -> TrialRun | None:
         """Run for trial what all replicas compute by themselves, all of them by `schedule`.
 
         Peaks are for each replica: where one allocator serves all of them, the mean.
@@ -136,7 +137,7 @@ class _Together:
         if not can_try(function):
             raise TrialRunError("what a replica does can't be done on copies of its variables")
         fixed_bytes = self._sharing * self._extracted[0].program.fixed_bytes
-        peaks = peaks_on_trial(function, self._program, fixed_bytes)
+        peaks = peaks_on_trial(function, self._program, fixed_bytes, says_enough)
         if peaks is None:
             return None
         return TrialRun(tuple(peak // self._sharing for peak in peaks), None)

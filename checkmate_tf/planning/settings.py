@@ -13,8 +13,15 @@ FIRST_SHARE = 0.88
 rest is for what the allocator wastes, which is not known yet."""
 
 PLAN_TIMES = (0.1, 0.25, 0.1, 0.1, 0.1)
-"""Shares of the time limit, one for each plan. The first plan only shows what the allocator
-wastes."""
+"""Shares of the time limit, one for each plan, at most. The first plan only shows what the
+allocator wastes."""
+
+ENOUGH_SECONDS, ENOUGH_PER_NODE = 1.5, 1e-3
+"""Seconds for a plan, and more for each node of the graph, in which a search comes within half a
+percent of a pass of what ten times as long would find; it begins where the plan before it ended."""
+
+LONGER = 0.04
+"""Share of the time limit that a plan may take in any case: who asks for more time gets more."""
 
 NEAR_ENOUGH = 0.97
 """Share of the activations' part: a first plan that uses so much needs no better one."""
@@ -58,6 +65,9 @@ of 45 MB more in training than in a trial run on copies."""
 TRIAL_STEPS = 8
 """Steps in a trial run. After a few steps the free pieces of memory lie in the disorder that then
 stays."""
+
+FIRST_TRIAL_STEPS = 4
+"""So many are enough where they hold no more than was forecast, or too much."""
 
 TRIAL_SECONDS = 60.0
 """Seconds for each of them. A loop that waits for its inputs may wait for ever for made-up ones."""

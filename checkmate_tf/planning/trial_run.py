@@ -21,6 +21,7 @@ from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.planning.settings import (
     COPIES_MATTER,
+    FIRST_TRIAL_STEPS,
     TRIAL_SECONDS,
     TRIAL_STEPS,
     UNCHANGED_STEPS,
@@ -78,12 +79,23 @@ class TrialRun:
     function: Callable[..., Any] | None
 
 
-TrialRunner = Callable[[Schedule], TrialRun | None]
+SaysEnough = Callable[[int], bool]
+"""Whether steps that hold at most so many bytes leave no doubt about their plan."""
+
+TrialRunner = Callable[[Schedule, SaysEnough], TrialRun | None]
 """Runs a step a few times by a schedule, as `run_for_trial`."""
 
 
-def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
+def _never(peak: int) -> bool:
+    return False
+
+
+def run_for_trial(
+    extracted: Extraction, schedule: Schedule, says_enough: SaysEnough = _never
+) -> TrialRun | None:
     """Run a few steps by `schedule`; None if they were too large for the device.
+
+    They are fewer if the highest peak of the first ones `says_enough`.
 
     Raises:
         TrialRunError: the step refused its made-up inputs, or took very long on them, or the
@@ -91,24 +103,32 @@ def run_for_trial(extracted: Extraction, schedule: Schedule) -> TrialRun | None:
     """
     function = as_function(extracted, schedule)
     program = extracted.program
-    peaks = peaks_on_trial(function, program, program.fixed_bytes)
+    peaks = peaks_on_trial(function, program, program.fixed_bytes, says_enough)
     if peaks is None:
         return None
     return TrialRun(peaks, None if has_generators(extracted) else function)
 
 
-def peaks_on_trial(function: Any, program: Program, fixed_bytes: int) -> tuple[int, ...] | None:
+def peaks_on_trial(
+    function: Any, program: Program, fixed_bytes: int, says_enough: SaysEnough = _never
+) -> tuple[int, ...] | None:
     """Bytes held at most in each of a few calls of `function`, the copies not counted.
 
     Args:
         function: a ConcreteFunction of the flat arguments of the step.
         program: of the step.
         fixed_bytes: of its variables and inputs on the device; some may not be there yet.
+        says_enough: of the highest peak of the first few calls: more are made only if it does not.
 
     Raises:
         TrialRunError: as `run_for_trial`.
     """
-    added = _added(program, function, TRIAL_STEPS)
+    added = _added(
+        program,
+        function,
+        TRIAL_STEPS,
+        lambda held, most: says_enough(max(held, fixed_bytes) + most),
+    )
     if added is None:
         return None
     before = max(added.before, fixed_bytes)
@@ -139,8 +159,16 @@ class _Added:
     peaks: tuple[int, ...]
 
 
-def _added(program: Program, function: Any, steps: int) -> _Added | None:
-    """What some steps on copies add to what is held; None if they were too large for the device."""
+def _added(
+    program: Program,
+    function: Any,
+    steps: int,
+    says_enough: Callable[[int, int], bool] = lambda held, most: False,
+) -> _Added | None:
+    """What some steps on copies add to what is held; None if they were too large for the device.
+
+    They are FIRST_TRIAL_STEPS if what was held before and what these add at most `says_enough`.
+    """
     before = held_bytes() or 0
     try:
         copies = copy_written(function)
@@ -151,10 +179,12 @@ def _added(program: Program, function: Any, steps: int) -> _Added | None:
         arguments = _made_up_arguments(program)
         before += sum(tensor_bytes(each.dtype, each.shape) or 0 for each in arguments)
         run = partial(run_on_copies, function, arguments, copies)
-        peaks = []
-        for _ in range(steps):
+        peaks: list[int] = []
+        while len(peaks) < steps:
             with _at_most(TRIAL_SECONDS):
-                peaks.append(measure_peak(run, device=default_device()))
+                peaks.append(measure_peak(run, device=default_device()) - copied - before)
+            if len(peaks) == FIRST_TRIAL_STEPS and says_enough(before, max(peaks)):
+                break
     except tf.errors.ResourceExhaustedError as error:
         if copied < COPIES_MATTER * (held_bytes() or 0):
             return None
@@ -164,7 +194,7 @@ def _added(program: Program, function: Any, steps: int) -> _Added | None:
     except tf.errors.OpError as error:
         reason = error.message.splitlines()[0]
         raise TrialRunError(f"the step refuses made-up inputs: {reason}") from error
-    return _Added(before, tuple(peak - copied - before for peak in peaks))
+    return _Added(before, tuple(peaks))
 
 
 @contextmanager

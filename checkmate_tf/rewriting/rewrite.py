@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.collector import collector_paused
 from checkmate_tf.graph.extraction import Extraction, extract_step
 from checkmate_tf.phases import phase
 from checkmate_tf.rewriting.replay import Replay, replay
@@ -134,7 +135,7 @@ def function_of(concrete: Any, emit: Emit, compiled: bool = False) -> Any:
         rematerialized, input_signature=specs, autograph=False, jit_compile=compiled or None
     )
     # Called by itself the tf.function would be counted among those that are traced too often.
-    with phase("emit"):
+    with phase("emit"), collector_paused():
         return function.get_concrete_function()
 
 

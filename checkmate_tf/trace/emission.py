@@ -38,6 +38,7 @@ class Emitter:
         self.source = source
         self.target = target
         self._shared: dict[tuple[str, int], Any] = {}
+        self._tracebacks: dict[str, Any] = {}
 
     def provide(self, tensor: Any, value: Any) -> None:
         """Let `value` stand for `tensor` of the source graph from now on."""
@@ -121,8 +122,20 @@ class Emitter:
                 attributes=attributes,
                 device=device or operation.device,
             )
-        _copy_traceback(operation, copy)
+        self._copy_traceback(operation, copy)
         return copy
+
+    def _copy_traceback(self, original: Any, copy: Any) -> None:
+        """Let the errors of `copy` name the lines of the user's code that made `original`.
+
+        TensorFlow records the lines that create an operation; those of a copy are this package's.
+        """
+        if original.name not in self._tracebacks:
+            lines = original.traceback
+            self._tracebacks[original.name] = None if lines is None else lines[:]
+        lines = self._tracebacks[original.name]
+        if lines is not None:
+            set_traceback(copy, lines)
 
     def create_shared(self, operation: Any, inputs: list[Any]) -> None:
         """Create a copy of `operation` on `inputs` that stands for it from now on."""
@@ -148,15 +161,6 @@ class Emitter:
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             self.provide(original, made)
         return copy
-
-
-def _copy_traceback(original: Any, copy: Any) -> None:
-    """Let the errors of `copy` name the lines of the user's code that made `original`.
-
-    TensorFlow records the lines that create an operation; those of a copy are this package's.
-    """
-    if original.traceback is not None:
-        set_traceback(copy, original.traceback[:])
 
 
 def _attributes(operation: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.collector import collector_paused
 from checkmate_tf.trace.constants import folded_constants
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.inlining import inlined
@@ -139,7 +140,8 @@ def resolve(concrete: Any, batch_size: int | None = None) -> Program:
     Raises:
         CheckmateError: a size is unknown and `batch_size` does not say it.
     """
-    return resolve_body(inlined(concrete), batch_size)
+    with collector_paused():
+        return resolve_body(inlined(concrete), batch_size)
 
 
 def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:

@@ -37,6 +37,7 @@ def run_trial(
     limit_bytes: int | None = None,
     one_dnn: bool = True,
     save: Path | None = None,
+    cache: Path | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Run a trial in a fresh process; its figures.
@@ -51,9 +52,15 @@ def run_trial(
         limit_bytes: what the CPU allocator may hold; no limit by default.
         one_dnn: whether TensorFlow's oneDNN kernels are on.
         save: file for the variables after the last step (.npz).
+        cache: folder for its plans and profiles; by default the user's profiles, and no plans.
         options: more flags of this module, like `side=96` or `exact=True`.
     """
     environment = trial_environment(limit_bytes, one_dnn)
+    if cache is not None:
+        environment |= {
+            "CHECKMATE_TF_CACHE": str(cache / "profiles"),
+            "CHECKMATE_TF_PLANS": str(cache / "plans"),
+        }
     if limit_bytes is not None:
         options["limit"] = limit_bytes // 2**20 * 2**20
     with tempfile.TemporaryDirectory() as folder:
@@ -196,12 +203,22 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
         compared = alternate({"plain": plain, "ours": step}, batches, arguments.compare_times)
     figures: dict[str, Any] = {
         "resident": resident, "losses": losses, "seconds": seconds, "peaks": peaks, "ready": ready,
-        "compared_seconds": compared,
+        "compared_seconds": compared, "host_peak": _host_peak(),
     }  # fmt: skip
     plan = getattr(step, "plan", None)
     if plan is not None:
         figures["plan"] = describe_plan(plan)
     return figures
+
+
+def _host_peak() -> int | None:
+    """Bytes of the host's memory that this process took at most; None where nothing tells."""
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ImportError:  # Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * getrusage(RUSAGE_SELF).ru_maxrss
 
 
 def measured_step(step: Any, data: Any) -> tuple[float, int]:
@@ -263,6 +280,7 @@ def describe_plan(plan: Any) -> dict[str, Any]:
         "baseline_peak": plan.baseline_peak,
         "trial_run_peak": plan.measured_peak,
         "overhead": plan.overhead,
+        "seconds": dict(plan.seconds),
         "nodes": len(graph),
         "recomputations": len(plan.schedule) - len(graph),
         "status": str(plan.solution.status),

@@ -21,7 +21,14 @@ from profiles.measure.compilation import compiled_memory
 from solvers import BudgetError, CheckmateError
 from tests.steps import random_batch, restore, small_cnn, snapshot
 
-OPTIONS = {"budget": 0.85, "batch_size": 8, "time_limit": 2, "trial_run": False}
+# Where kernels have large workspaces, a small net's least lies over any share of its peak.
+OPTIONS = {
+    "budget": 0.85,
+    "on_infeasible": "min",
+    "batch_size": 8,
+    "time_limit": 2,
+    "trial_run": False,
+}
 IMAGES = np.random.default_rng(0).normal(size=(16, 32, 32, 3)).astype("float32")
 LABELS = np.arange(16) % 10
 

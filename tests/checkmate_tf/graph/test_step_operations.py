@@ -47,7 +47,7 @@ def test_a_fusion_can_be_measured(operations):
 
 
 def test_no_cost_is_lost_and_the_convolution_carries_its_pairs(program, operations):
-    costs = costs_of_step(program, FloatingPointOperations())
+    costs = costs_of_step(step_operations(program), FloatingPointOperations())
     total = sum(max(1.0, floating_point_operations(each.operation)) for each in operations)
     assert sum(costs) == pytest.approx(total)
     for each in operations:

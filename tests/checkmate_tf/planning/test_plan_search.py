@@ -23,7 +23,7 @@ class FullDevice:
         self.left = times
         self.tried: list[Schedule] = []
 
-    def __call__(self, schedule: Schedule) -> TrialRun | None:
+    def __call__(self, schedule: Schedule, says_enough: object) -> TrialRun | None:
         self.tried.append(schedule)
         self.left -= 1
         return None if self.left >= 0 else TrialRun((10**9,), None)

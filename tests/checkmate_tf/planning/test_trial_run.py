@@ -17,6 +17,7 @@ import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.planning import trial_run as trial_run_module
+from checkmate_tf.planning.settings import FIRST_TRIAL_STEPS
 from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of, noisy_question, random_batch, small_cnn, snapshot
@@ -48,6 +49,20 @@ def test_variables_of_a_model_stay_as_they_are():
     for old, new in zip(before, snapshot(model), strict=True):
         assert np.array_equal(old, new)
     assert trial_run.function is not None
+
+
+def test_fewer_steps_where_the_first_ones_leave_no_doubt():
+    model = small_cnn()
+    extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
+    seen = []
+
+    def says_enough(peak):
+        seen.append(peak)
+        return True
+
+    trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))), says_enough)
+    assert len(trial_run.peaks) == FIRST_TRIAL_STEPS
+    assert seen == [max(trial_run.peaks)]
 
 
 def test_every_bit_stays():
