@@ -21,7 +21,7 @@ from solvers import CheckmateError, simulate
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 
 RULE = {"budget": 0.9, "solver": "linearized_greedy", "time_limit": 5}
-DEPTH = 8
+DEPTH = 24  # so that a value or two held beside the step are a small share of it
 
 
 @pytest.fixture(scope="module")
