@@ -150,6 +150,8 @@ class Tradeoff(Sequence[Point]):
         first = self.points[0].plan
         how = "forecast" if first.measured_baseline_peak is None else "measured"
         extra = f"extra {first.cost_name}"
+        # Steps of a few MiB differ in the second place.
+        digits = 1 if self.plain_peak >= 100 * _MEBIBYTE else 2
         notes = dict.fromkeys(note for point in self for note in point.plan.notes)
         lines = [
             f"{self.name}: budget against {extra}, from the plain peak of",
@@ -158,7 +160,7 @@ class Tradeoff(Sequence[Point]):
             _ROW.format(
                 "", "budget, MiB", "of plain", "peak, MiB", "", extra[:11], "at least", "again"
             ),
-            *(_row(number, point) for number, point in enumerate(self)),
+            *(_row(number, point, digits) for number, point in enumerate(self)),
             "",
             *(f"{name:<13}{text}" for name, text in self._legend()),
             *(fill(f"note: {note}", 79) for note in notes),
@@ -182,14 +184,14 @@ class Tradeoff(Sequence[Point]):
         yield "to take one", "rematerialize(step, plan=result[0].plan), or another number"
 
 
-def _row(number: int, point: Point) -> str:
+def _row(number: int, point: Point, digits: int) -> str:
     least = point.least_overhead
     proved = "–" if least is None else f"{100 * least:.1f} %"
     return _ROW.format(
         number,
-        f"{point.budget / _MEBIBYTE:.1f}",
+        f"{point.budget / _MEBIBYTE:.{digits}f}",
         f"{100 * point.share:.0f} %",
-        f"{point.peak / _MEBIBYTE:.1f}",
+        f"{point.peak / _MEBIBYTE:.{digits}f}",
         "measured" if point.is_measured else "planned",
         f"{100 * point.overhead:.1f} %",
         proved + "*" * point.holds_for_its_order,

@@ -80,8 +80,8 @@ def tradeoff(
         raise CheckmateError(f"points is {points!r}; give a whole number, 2 or more")
     if elsewhere and costs == "profile":
         raise CheckmateError(
-            'costs="profile" measures on this device; for another one give "roofline:GPU", "flops", '
-            "or what checkmate_tf.load_profile returns"
+            'costs="profile" measures on this device; for another one give "roofline:GPU", '
+            '"flops", or what checkmate_tf.load_profile returns'
         )
     request = parse_request("100%", solver, batch_size, costs, time_limit, order, trial_run)
     target = parse_step(step)

@@ -45,7 +45,7 @@ def test_table_picture_and_plans(function, tmp_path, capsys):
     plans = [checkmate_tf.Plan.load(path) for path in sorted(folder.iterdir())]
     budgets = [plan.budget for plan in plans]
     assert budgets == sorted(budgets, reverse=True)
-    assert all(f"{budget / 2**20:.1f}" in printed for budget in budgets)
+    assert all(f"{budget / 2**20:.2f}" in printed for budget in budgets)
     assert {plan.measured_peak for plan in plans} == {None}
 
 

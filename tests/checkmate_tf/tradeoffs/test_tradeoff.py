@@ -93,7 +93,7 @@ def test_it_reads_well(result):
     rows = [line.split() for line in lines if line.strip()[:1].isdigit() and "MiB" not in line]
     assert [int(row[0]) for row in rows] == list(range(len(result)))
     assert [float(row[1]) for row in rows] == [
-        pytest.approx(point.budget / 2**20, abs=0.051) for point in result
+        pytest.approx(point.budget / 2**20, abs=0.0051) for point in result
     ]
     assert rows[0][2:4] == ["100", "%"]
     assert "measured" in text
