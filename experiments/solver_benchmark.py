@@ -202,6 +202,8 @@ def as_tables(rows: Sequence[Row]) -> Iterator[Table]:
             table.add_column(title, justify="left" if is_text else "right", no_wrap=True)
         for row in of_graph:
             values = asdict(row)
+            # Published figures have one digit.
+            values["published"] = None if row.published is None else f"{row.published:g}"
             table.add_row(*(_cell(values[name]) for name in _COLUMNS))
         yield table
 

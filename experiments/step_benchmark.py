@@ -148,7 +148,7 @@ def print_tables(rows: list[dict[str, Any]]) -> None:
 
 
 def _table(title: str, headings: tuple[str, ...]) -> Table:
-    table = Table(title=title, box=None, pad_edge=False)
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True)
     for heading in ("oneDNN", *headings):
         table.add_column(heading, justify="right", no_wrap=True)

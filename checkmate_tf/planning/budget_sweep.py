@@ -148,6 +148,7 @@ class BudgetSweep(PlanSearch):
             verbose=0,
         )
         self._seen: list[Candidate] = []  # that of the unchanged step is the first
+        self._ran: set[int] = set()  # numbers of those that have run for trial
 
     def plans(self, count: int, show: Show) -> tuple[tuple[Plan, ...], bool]:
         """The plans, that of the largest budget first, and whether Ctrl-C ended it early.
@@ -158,6 +159,8 @@ class BudgetSweep(PlanSearch):
         show(0, "the least memory")
         self._seen = [self._unchanged()]
         self._seen.append(self._planned(self._solved(None, _LEAST_TIME, solver="auto")))
+        # First, so that the budgets lie between what these two really hold.
+        self._try_all([], lambda what: show(0, what))
         between = self._spaced(count)[1:-1]
         deadline = time.monotonic() + (1 - _LEAST_TIME) * self._time_limit
         done: list[int] = []
@@ -182,19 +185,26 @@ class BudgetSweep(PlanSearch):
     # Which budgets.
 
     @property
+    def _most(self) -> int:
+        """Bytes of the largest budget: what the unchanged step needs, in one order too."""
+        unchanged = self._seen[0].plan
+        needed = unchanged.measured_peak or unchanged.predicted_peak
+        return max(self._situation.limit, needed)
+
+    @property
     def _least(self) -> int:
         """Bytes that the leanest plan seen needs."""
         return min(self._expected(each) for each in self._seen if not each.is_too_large)
 
     def _spaced(self, count: int) -> list[int]:
         """`count` budgets in even steps, from the largest one to the least."""
-        most = self._situation.limit
+        most = self._most
         step = (most - self._least) / max(1, count - 1)
         return [int(most - number * step) for number in range(count)]
 
     def _budgets(self, between: list[int]) -> list[int]:
         """The largest one, those of `between`, and the least as it is known now."""
-        most, least = self._situation.limit, self._least
+        most, least = self._most, self._least
         return [most, *(each for each in between if each > least), *[least] * (least < most)]
 
     # Which plan for a budget.
@@ -208,7 +218,7 @@ class BudgetSweep(PlanSearch):
         ]
         best = min(fitting, key=self._by_time, default=None)
         is_free = best is not None and self._seen[best].plan.overhead <= _NOTHING
-        if budget < self._situation.limit or is_free or self._seen[0].is_too_large:
+        if budget < self._most or is_free or self._seen[0].is_too_large:
             return best
         return 0  # what the unchanged step needs is a budget for it, though a step may need more
 
@@ -244,14 +254,13 @@ class BudgetSweep(PlanSearch):
 
     def _try_all(self, between: list[int], say: Callable[[str], None]) -> None:
         """Run for trial what is chosen, until what is chosen has run."""
-        tried: set[int] = set()
         while self._trial_run is not None:
             chosen = {self._chosen(budget) for budget in self._budgets(between)}
-            left = sorted(each for each in chosen - tried if each is not None)
+            left = sorted(each for each in chosen - self._ran if each is not None)
             if not left:
                 return
             say(f"trial run, {len(left)} left")
             candidate = self._tried(self._seen[left[0]])
             self._seen[left[0]] = replace(candidate, function=None)  # its graph need not stay
-            tried.add(left[0])
+            self._ran.add(left[0])
             self._interrupts.pass_on()

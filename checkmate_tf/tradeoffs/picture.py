@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -39,9 +39,14 @@ def draw(result: Tradeoff, path: str | Path | None = None) -> Figure:
     highest = 100 * max(point.overhead for point in result) or 1.0
     axes.set_ylim(-0.05 * highest, 1.15 * highest)
     axes.set(xlabel="budget, MiB", ylabel=f"extra {result[0].plan.cost_name}, %")
-    shares = axes.secondary_xaxis(
-        "top", functions=(lambda size: 100 * size / plain, lambda share: share * plain / 100)
-    )
+
+    def share_of(size: Any) -> Any:
+        return 100 * size / plain
+
+    def size_of(share: Any) -> Any:
+        return share * plain / 100
+
+    shares = axes.secondary_xaxis("top", functions=(share_of, size_of))
     shares.set_xlabel("% of the plain peak")
     axes.set_title(result.name)
     axes.grid(alpha=0.3)
@@ -78,13 +83,13 @@ def _draw_points(axes: Axes, result: Tradeoff) -> None:
 def _draw_limits(axes: Axes, result: Tradeoff) -> None:
     """Where the plain step stands, and where no schedule exists."""
     plain, impossible = (size / _MEBIBYTE for size in (result.plain_peak, result.impossible))
-    least = result[-1].budget / _MEBIBYTE
-    margin = _MARGIN * (plain - least or plain)
+    most, least = (result[number].budget / _MEBIBYTE for number in (0, -1))
+    margin = _MARGIN * (most - least or plain)
     axes.axvline(plain, color="0.5", linestyle=":", label="peak of the plain step")
     if impossible > least - 2 * margin:
         margin = max(margin, 1.5 * (least - impossible))
         axes.axvspan(least - 2 * margin, impossible, color="0.9", label="no schedule exists")
-    axes.set_xlim(least - margin, plain + margin)
+    axes.set_xlim(least - margin, max(most, plain) + margin)
 
 
 def _write(figure: Figure, path: Path) -> None:
