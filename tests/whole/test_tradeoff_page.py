@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import checkmate_tf
-from tests.dense_steps import dense_model, numbers
+from tests.steps import random_batch, small_cnn
 
 PAGE = Path(__file__).parents[2] / "docs" / "tradeoff.md"
 
@@ -14,9 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "tradeoff.md"
 def test_a_plan_of_the_curve_trains(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     [block] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    model = dense_model(depth=3)
-    model.compile("sgd", "mse", jit_compile=False)
-    images, labels = numbers(256)
+    model = small_cnn()
+    images, labels = (each.numpy() for each in random_batch(32))
     names = {"checkmate_tf": checkmate_tf, "model": model, "images": images, "labels": labels}
     exec(block, names)
     assert (tmp_path / "tradeoff.png").stat().st_size > 10_000
