@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from checkmate_tf.planning.plan import Plan
     from checkmate_tf.rewriting.rewrite import rewrite
     from checkmate_tf.sizing.largest_batch import largest_batch
+    from checkmate_tf.tradeoffs.tradeoff import tradeoff
     from solvers import BudgetError, CheckmateError
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "rematerialize": "checkmate_tf.decorator",
     "restore": "checkmate_tf.attaching",
     "rewrite": "checkmate_tf.rewriting.rewrite",
+    "tradeoff": "checkmate_tf.tradeoffs.tradeoff",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "rematerialize",
     "restore",
     "rewrite",
+    "tradeoff",
 ]
 __version__ = "0.1.0"
 

@@ -45,6 +45,20 @@ def spoken_progress(title: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
+def points_progress(count: int) -> Iterator[Callable[[int, str], None]]:
+    """Shows how many of `count` points of a curve are known, and what is done now."""
+    columns = (
+        BarColumn(20),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with _progress(*columns) as progress:
+        task = progress.add_task("", total=count)
+        yield lambda done, doing: progress.update(task, completed=done, description=doing)
+
+
+@contextmanager
 def comparison_progress(count: int) -> Iterator[Callable[[Row], None]]:
     """Shows how many of `count` runs have ended, and the last of them."""
     columns = (

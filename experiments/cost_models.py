@@ -58,7 +58,7 @@ def main() -> None:
     for name, one_dnn in track(runs, "measuring", console=Console(stderr=True), transient=True):
         rows.append({"one_dnn": one_dnn, **_row_of_fresh_process(name, one_dnn, arguments.side)})
         write_whole(arguments.output, json.dumps(rows, indent=1))
-    Console().print(as_table(rows))
+    Console(width=80).print(as_table(rows))
 
 
 def _row_of_fresh_process(name: str, one_dnn: bool, side: int | None) -> dict[str, Any]:
@@ -155,13 +155,19 @@ def _interleaved(
     return passed_on
 
 
+_HEADINGS = (
+    "oneDNN", "plain", "in\norder", "flops", "roofline", "roofline\ncalibrated", "profile",
+    "not\nknown", "survey",
+)  # fmt: skip
+
+
 def as_table(rows: list[dict[str, Any]]) -> Table:
     """The plain step and the survey in seconds, all else but counts as multiples of the former."""
     title = "Step time: plain (s), and all else ÷ plain; survey in s"
-    table = Table(title=title, box=None, pad_edge=False)
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True)
-    for heading in ("1DNN", "plain", "in order", *_PREDICTIONS, "unknown", "survey"):
-        table.add_column(heading, justify="right", overflow="fold")
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["model"],

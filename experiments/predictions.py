@@ -19,16 +19,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from checkmate_tf.cli.plots import line_styles
 from checkmate_tf.workloads.models import ALL_WORKLOADS
 from checkmate_tf.workloads.trial import run_trial
 from solvers.graph.files import write_whole
 
 SHARES = (0.9, 0.75, 0.6, 0.5)
 STEPS, TURNS = 10, 6
+_MEBIBYTE = 2**20
 OUTPUT = Path(__file__).with_suffix(".csv")
 QUICK_OUTPUT = Path("results/predictions.csv")
 
@@ -63,7 +68,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
         for row in measure_rows(name, on, shares, time_limit=arguments.time_limit, **size):
             rows.append(row)
             write_rows(arguments.output, rows)
-    Console().print(as_table(rows))
+    Console(width=80).print(as_table(rows))
     print(summary(rows))
     draw(rows, arguments.output.with_suffix(".png"))
 
@@ -138,17 +143,20 @@ def peak_error(row: Row) -> float:
 
 
 def as_table(rows: list[Row]) -> Table:
-    """The rows in megabytes and percent."""
-    table = Table(title="Plans beside what was measured", box=None, pad_edge=False)
-    table.add_column("model")
-    for heading in ("1DNN", "share", "budget", "peak", "off by", "extra", "planned", "ready"):
-        table.add_column(heading, justify="right")
+    """The rows in MiB and percent, in 80 columns."""
+    title = "Plans beside what was measured; sizes in MiB"
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model", no_wrap=True)
+    for heading in (
+        "oneDNN", "share", "budget", "peak", "off by", "extra\ntime", "planned", "ready",
+    ):  # fmt: skip
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         cells = [row["model"], "on" if row["one_dnn"] else "off", f"{100 * row['share']:.0f} %"]
-        cells += [f"{row['budget'] / 1e6:.0f}"]
+        cells += [f"{row['budget'] / _MEBIBYTE:.0f}"]
         if "peak" in row:
             cells += [
-                f"{row['peak'] / 1e6:.0f}{'' if row['peak'] <= row['budget'] else ' OVER'}",
+                f"{row['peak'] / _MEBIBYTE:.0f}{'' if row['peak'] <= row['budget'] else ' OVER'}",
                 f"{100 * peak_error(row):+.1f} %",
                 f"{100 * row['extra']:.1f} %",
                 f"{100 * row['predicted_extra']:.1f} %",
@@ -177,29 +185,62 @@ def summary(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Peaks as shares of their budgets, and extra time, measured against predicted."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    """Peaks and extra time, measured against predicted; what is over its budget is circled."""
+    figure = Figure(figsize=(11, 5), layout="constrained")
     peaks, times = figure.subplots(1, 2)
-    for name in dict.fromkeys(row["model"] for row in rows):
-        kept = [row for row in rows if row["model"] == name and "peak" in row]
-        peaks.scatter(
-            [row["predicted_peak"] / row["budget"] for row in kept],
-            [row["peak"] / row["budget"] for row in kept],
-            label=name,
-        )
+    kept = [row for row in rows if "peak" in row]
+    for name, (colour, marker) in line_styles(row["model"] for row in rows).items():
+        of_model = [row for row in kept if row["model"] == name]
+        style: dict[str, Any] = {"color": colour, "marker": marker, "alpha": 0.8}
+        predicted, measured = _mebibytes(of_model)
+        peaks.scatter(predicted, measured, label=name, **style)
         times.scatter(
-            [100 * row["predicted_extra"] for row in kept],
-            [100 * row["extra"] for row in kept],
+            [100 * row["predicted_extra"] for row in of_model],
+            [100 * row["extra"] for row in of_model],
+            **style,
         )
-    peaks.axhline(1, color="black", label="the budget")
-    for axes, title, unit in ((peaks, "peak", "÷ budget"), (times, "extra time", "%")):
-        ends = [*axes.get_xlim(), *axes.get_ylim()]
-        axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color="grey", linestyle=":")
-        axes.set(xlabel=f"predicted {title}, {unit}", ylabel=f"measured {title}, {unit}")
-    peaks.legend(fontsize=8)
+    over = [row for row in kept if row["peak"] > row["budget"]]
+    if over:
+        label = "over its budget"
+        peaks.scatter(*_mebibytes(over), s=160, facecolor="none", edgecolor="red", label=label)
+    _draw_peak_axes(peaks, kept)
+    _draw_equality(times)
+    times.set(title="extra time, %", xlabel="predicted", ylabel="measured")
+    times.grid(alpha=0.3)
     figure.savefig(path)
+
+
+def _mebibytes(rows: list[Row]) -> tuple[list[float], list[float]]:
+    """Predicted and measured peaks."""
+    return (
+        [row["predicted_peak"] / _MEBIBYTE for row in rows],
+        [row["peak"] / _MEBIBYTE for row in rows],
+    )
+
+
+def _draw_peak_axes(axes: Axes, rows: list[Row]) -> None:
+    """As large below as on the left, both logarithmic; and where predictions are 5 % off."""
+    sizes = [size for each in _mebibytes(rows) for size in each] or [1.0]
+    ends = [min(sizes) / 1.1, 1.1 * max(sizes)]
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    axes.plot(ends, ends, color="grey", linestyle=":", zorder=0)
+    axes.fill_between(
+        ends, [0.95 * end for end in ends], [1.05 * end for end in ends], color="0.92", zorder=0,
+        label="5 % off at most",
+    )  # fmt: skip
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.set(title="peak, MiB", xlabel="predicted", ylabel="measured")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+
+
+def _draw_equality(axes: Axes) -> None:
+    """Where both are equal, from end to end of the points."""
+    ends = [*axes.get_xlim(), *axes.get_ylim()]
+    axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color="grey", linestyle=":")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 Groups: `paper`, seven networks of the paper as layer graphs; `layered`, random layered graphs
 of 100 to 1,000 nodes; `steps`, real train steps; `size`, 10,000 nodes. The
 paper's networks and the steps are built with Keras, so they need TensorFlow. With several seeds the
-figures are medians. Beside the table: a CSV, and a plot of gap against time.
+figures are medians. Beside the table: a CSV file, and a plot of gap against time, a panel for each
+group, in the folder results/.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import resource
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -32,9 +35,8 @@ from solvers.graph.layer_graphs import unit_chain
 from solvers.problem import Order
 
 _COLUMNS = {
-    "graph": "graph", "nodes": "n", "order": "order", "budget": "%", "solver": "solver",
-    "overhead": "overhead", "bound": "bound", "gap": "gap", "status": "status",
-    "first_seconds": "first s", "seconds": "seconds", "published": "published",
+    "budget": "%", "solver": "solver", "overhead": "overhead", "bound": "bound", "gap": "gap",
+    "status": "status", "first_seconds": "first s", "seconds": "s", "published": "publ.",
 }  # fmt: skip
 
 GROUPS = ("paper", "layered", "steps", "size")
@@ -185,16 +187,25 @@ def _median(values: Iterator[float]) -> float | None:
     return statistics.median(found) if (found := list(values)) else None
 
 
-def as_table(rows: Sequence[Row]) -> Table:
-    """The rows for a terminal of 110 columns."""
-    table = Table(title="overhead, bound and gap in % of one pass", box=None)
-    for name, title in _COLUMNS.items():
-        is_text = name in ("graph", "order", "solver", "status")
-        table.add_column(title, justify="left" if is_text else "right", no_wrap=True)
-    for row in rows:
-        values = asdict(row)
-        table.add_row(*(_cell(values[name]) for name in _COLUMNS))
-    return table
+def as_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """A table of 80 columns for each graph and order; overhead, bound and gap in % of one pass."""
+    for (graph, nodes, order), of_graph in groupby(rows, lambda r: (r.graph, r.nodes, r.order)):
+        table = Table(
+            title=f"{graph}, n={nodes}, {order} order",
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        for name, title in _COLUMNS.items():
+            is_text = name in ("solver", "status")
+            table.add_column(title, justify="left" if is_text else "right", no_wrap=True)
+        for row in of_graph:
+            values = asdict(row)
+            # Published figures have one digit.
+            values["published"] = None if row.published is None else f"{row.published:g}"
+            table.add_row(*(_cell(values[name]) for name in _COLUMNS))
+        yield table
 
 
 def _cell(value: object) -> str:
@@ -212,20 +223,23 @@ def as_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def questions(options: Any) -> Iterator[Question]:
-    """What the command line asks for."""
+def questions(options: Any) -> Iterator[tuple[str, Question]]:
+    """What the command line asks for, each question with its group."""
     if options.graphs:
         for path in options.graphs:
             graph = ComputationGraph.load(path)
             for order in options.order:
                 for budget in options.budget:
                     limit = options.time_limit or 60.0
-                    yield Question(graph, budget, order, limit, public_instance(graph.name))
+                    instance = public_instance(graph.name)
+                    yield "saved graphs", Question(graph, budget, order, limit, instance)
     elif options.quick:
-        yield from quick_questions()
+        for question in quick_questions():
+            yield "quick", question
     else:
         for group in options.groups:
-            yield from _QUESTIONS[group]()
+            for question in _QUESTIONS[group]():
+                yield group, question
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -239,14 +253,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--solver", nargs="+", default=["auto"], metavar="NAME")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="for saved graphs")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="medians of N seeds")
-    parser.add_argument("--csv", default="solver_benchmark.csv", metavar="FILE")
-    parser.add_argument("--plot", default="solver_benchmark.png", metavar="FILE")
+    parser.add_argument("--csv", default="results/solver_benchmark.csv", metavar="FILE")
+    parser.add_argument("--plot", default="results/solver_benchmark.png", metavar="FILE")
     options = parser.parse_args(arguments)
-    console = Console(width=110)
+    for path in (options.csv, options.plot):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    console = Console(width=80, highlight=False)
     rows: list[Row] = []
-    curves: dict[str, dict[str, list[Point]]] = {}
+    curves: dict[str, dict[str, list[list[Point]]]] = {}
     with console.status("solving") as status:
-        for question in questions(options):
+        for group, question in questions(options):
             for solver in options.solver:
                 status.update(f"{question.title}: {solver}")
                 try:
@@ -255,10 +271,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     console.print(f"{question.title}: {error}")
                     continue
                 rows.append(row)
-                curves.setdefault(question.title, {})[solver] = points
+                curves.setdefault(group, {}).setdefault(solver, []).append(points)
                 write_whole(options.csv, as_csv(rows))
     plot_curves(curves, options.plot)
-    console.print(as_table(rows))
+    console.print("overhead, bound and gap in % of one pass; published overheads beside them\n")
+    for table in as_tables(rows):
+        console.print(table)
+        console.print()
     console.print(f"written to {options.csv} and {options.plot}")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     console.print(f"this process held at most {most:.1f} GiB")

@@ -123,39 +123,40 @@ def distance(reference: list[Any], others: list[Any]) -> float:
     return float(np.sqrt(apart / size))
 
 
+_PEAKS = ("resident", "plain", "budget", "peak", "within", "× time", "allowed", "ready")
+_RESULTS = ("bits equal", "ours − plain\nfloat64", "plain −\nfloat64", "ours −\nfloat64")
+
+
 def print_tables(rows: list[dict[str, Any]]) -> None:
-    """Two tables that fit a terminal: memory and time, and results."""
-    console = Console()
-    table = Table(title="Peak (MB) and step time, plain and rematerialized")
-    for heading in (
-        "model",
-        "1DNN",
-        "resident",
-        "plain",
-        "budget",
-        "peak",
-        "ok",
-        "× time",
-        "ready",
-    ):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
+    """Two tables of 80 columns: memory and time, and results."""
+    console = Console(width=80)
+    table = _table("Peak (MiB) and step time, plain and rematerialized", _PEAKS)
     for row in rows:
-        megabytes = [f"{row[k] / 1e6:.0f}" for k in ("resident", "plain_peak", "budget", "peak")]
-        fits = "yes" if row["peak"] <= row["budget"] else "NO"
-        slowdown = f"{row['slowdown']:.2f}/{row['allowed_slowdown']}"
-        one_dnn = "on" if row["one_dnn"] else "off"
-        table.add_row(row["model"], one_dnn, *megabytes, fits, slowdown, f"{row['ready']:.0f} s")
+        sizes = [f"{row[k] / 2**20:.0f}" for k in ("resident", "plain_peak", "budget", "peak")]
+        times = [f"{row[k]:.2f}" for k in ("slowdown", "allowed_slowdown")]
+        within = "yes" if row["peak"] <= row["budget"] else "NO"
+        table.add_row(*_name(row), *sizes, within, *times, f"{row['ready']:.0f} s")
     console.print(table)
     if "bits_equal" not in rows[0]:
         return
-    table = Table(title=f"Variables after {COMPARED_STEPS} steps: relative distances")
-    for heading in ("model", "1DNN", "bits equal", "ours−plain f64", "plain−f64", "ours−f64"):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
+    table = _table(f"Variables after {COMPARED_STEPS} steps: relative distances", _RESULTS)
     for row in rows:
         distances = [f"{row[k]:.1e}" for k in ("float64_distance", "plain_distance", "distance")]
         bits = {True: "yes", False: "NO", None: "–"}[row["bits_equal"]]
-        table.add_row(row["model"], "on" if row["one_dnn"] else "off", bits, *distances)
+        table.add_row(*_name(row), bits, *distances)
     console.print(table)
+
+
+def _table(title: str, headings: tuple[str, ...]) -> Table:
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model", no_wrap=True)
+    for heading in ("oneDNN", *headings):
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _name(row: dict[str, Any]) -> tuple[str, str]:
+    return row["model"], "on" if row["one_dnn"] else "off"
 
 
 if __name__ == "__main__":

@@ -64,8 +64,8 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
     add_solver_file(parser)
 
 
-def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a plan of a step is searched for, and whether it runs for trial."""
+def add_planning_arguments(parser: argparse.ArgumentParser, trial_run: bool = True) -> None:
+    """How plans of a step are searched for, and whether they run for trial, as by default."""
     parser.add_argument(
         "--order", choices=("fixed", "free"), default="free", help="of operations (default: free)"
     )
@@ -76,7 +76,13 @@ def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds for a search (default: 60)",
     )
-    parser.add_argument("--no-trial-run", action="store_true", help="forecast the plan only")
+    parser.add_argument(
+        "--trial-run",
+        action=argparse.BooleanOptionalAction,
+        default=trial_run,
+        help="let plans run for trial, on copies of the variables, or forecast them only "
+        f"(default: {'--trial-run' if trial_run else '--no-trial-run'})",
+    )
 
 
 def add_solver_file(parser: argparse.ArgumentParser) -> None:

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             costs=costs,
             order=arguments.order,
             time_limit=arguments.time_limit,
-            trial_run=not arguments.no_trial_run,
+            trial_run=arguments.trial_run,
         )
     except NoBatchError as error:
         print(f"checkmate-tf: {error}", file=sys.stderr)

@@ -26,6 +26,7 @@ _COMMANDS = {
     "demo": "rematerialize a small network and measure it",
     "extract": "save the graph of a training step",
     "plan": "plan a training step ahead of time, into a file",
+    "tradeoff": "budget against extra time: a table, a picture, plans",
     "plans": "list or clear the plans that were kept",
     "largest-batch": "the largest batch of a step that fits some bytes",
     "profile": "what the operations of a step cost",

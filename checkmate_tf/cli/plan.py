@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         cost_model(arguments.costs, arguments.other_device or arguments.elsewhere),
         arguments.time_limit,
         arguments.order,
-        not (arguments.no_trial_run or arguments.elsewhere),
+        arguments.trial_run and not arguments.elsewhere,
     )
     try:
         plan = _planned(arguments.function, request, arguments.elsewhere)
@@ -90,31 +90,19 @@ def _planned(target: str, request: Request, elsewhere: bool) -> Plan | None:
 
 def _traced(target: str, batch_size: int | None) -> Any:
     """The ConcreteFunction of a step; for batches of any size where `batch_size` is given."""
-    from checkmate_tf.sizing.arguments import parse_batch, parse_step
-    from checkmate_tf.trace.tracer import Tracer
+    from checkmate_tf.sizing.arguments import parse_step
+    from checkmate_tf.sizing.one_trace import traced_for
 
-    found, batch = load_step(target)
-    if batch is None:
-        return found if hasattr(found, "structured_outputs") else found.get_concrete_function()
-    step = parse_step(found)
-    example = parse_batch(batch, step)
-    tracer = Tracer(step.function, step.model)
-    if example is None:
-        return tracer.traced().function
-    arguments = example.at(example.size if batch_size is None else None)
-    # No places: types of tensors say by themselves what any batch leaves open.
-    return tracer.trace(tracer.traced(), tracer.bind(arguments, {}), frozenset())
+    step, batch = load_step(target)
+    return traced_for(parse_step(step), batch, batch_size)
 
 
 def _planned_elsewhere(concrete: Any, request: Request) -> PlannedStep:
-    from checkmate_tf.graph.cost_models import known_workspaces, step_costs
-    from checkmate_tf.graph.extraction import extract_program
     from checkmate_tf.phases import phase
     from checkmate_tf.planning.planner import plan_elsewhere
+    from checkmate_tf.planning.preparation import prepared_elsewhere
     from checkmate_tf.trace.program import resolve
 
     with phase("extract"):
-        program = resolve(concrete, request.batch_size)
-        costs = step_costs(request.costs, program)
-        extracted = extract_program(program, costs.model, known_workspaces(request.costs))
-    return plan_elsewhere(extracted, request, costs.notes)
+        extracted, notes = prepared_elsewhere(resolve(concrete, request.batch_size), request)
+    return plan_elsewhere(extracted, request, notes)

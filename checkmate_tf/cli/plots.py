@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 
@@ -27,6 +27,16 @@ _MEBIBYTE = 2**20
 _COLOURS = ("tab:gray", "tab:blue", "tab:green", "tab:purple")
 
 
+def line_styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """A colour and a marker for each name, in the order in which names come first.
+
+    Example:
+        >>> line_styles(["auto", "milp", "auto"])
+        {'auto': ('#1f77b4', 'o'), 'milp': ('#ff7f0e', 's')}
+    """
+    return dict(zip(dict.fromkeys(names), cycle(_STYLES), strict=False))
+
+
 def plot_comparison(rows: Sequence[Row], path: str | Path) -> None:
     """Overhead against budget, a panel for each graph and a line for each solver.
 
@@ -39,7 +49,7 @@ def plot_comparison(rows: Sequence[Row], path: str | Path) -> None:
     graphs = list(dict.fromkeys(row.graph for row in rows))
     figure = Figure(figsize=(9, 4 * len(graphs)), layout="constrained")
     panels = figure.subplots(len(graphs), 1, squeeze=False)[:, 0]
-    styles = dict(zip(dict.fromkeys(row.solver for row in rows), cycle(_STYLES), strict=False))
+    styles = line_styles(row.solver for row in rows)
     for graph, axes in zip(graphs, panels, strict=True):
         _draw(axes, graph, [row for row in rows if row.graph == graph], styles)
     figure.savefig(path)

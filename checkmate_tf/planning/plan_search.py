@@ -87,7 +87,7 @@ class FoundPlan:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """A plan that may be the answer.
 
     Attributes:
@@ -189,7 +189,7 @@ class PlanSearch:
 
     # Which plans are tried.
 
-    def _unchanged(self) -> _Candidate:
+    def _unchanged(self) -> Candidate:
         """The step in its own order, nothing recomputed."""
         return self._planned(solve(self._graph, input_order_peak(self._graph), "checkpoint_all"))
 
@@ -200,7 +200,7 @@ class PlanSearch:
             solution = self._solved(self._allowed, PLAN_TIMES[0])
         return solution
 
-    def _candidates(self, first: Solution) -> Iterator[_Candidate]:
+    def _candidates(self, first: Solution) -> Iterator[Candidate]:
         """Plans in turn, each solved for a budget that is corrected by what came out before."""
         allowed = self._allowed
         activations = leanest = FIRST_SHARE * allowed
@@ -223,7 +223,7 @@ class PlanSearch:
         if first.schedule is not None:
             yield from self._leaner_ones(leanest)
 
-    def _leaner_ones(self, activations: float) -> Iterator[_Candidate]:
+    def _leaner_ones(self, activations: float) -> Iterator[Candidate]:
         """More plans, each leaner than the one before it, and the leanest at last."""
         for number in range(1, LEANER_PLANS + 1):
             activations *= 1 - LEANER_BY
@@ -235,11 +235,11 @@ class PlanSearch:
         if solution.schedule is not None:
             yield self._tried_if_it_fits(solution)
 
-    def _tried_if_it_fits(self, solution: Solution) -> _Candidate:
+    def _tried_if_it_fits(self, solution: Solution) -> Candidate:
         candidate = self._planned(solution)
         return self._tried(candidate) if self._keeps(candidate) else candidate
 
-    def _best_effort(self, seen: list[_Candidate]) -> _Candidate:
+    def _best_effort(self, seen: list[Candidate]) -> Candidate:
         """The leanest plan, with a warning."""
         budget = self._situation.budget
         best = min(seen, key=lambda each: (each.is_too_large, each.forecast.worst))
@@ -269,17 +269,17 @@ class PlanSearch:
         """The activations' part of the budget, in bytes."""
         return self._situation.limit - self._situation.resident
 
-    def _used(self, candidate: _Candidate) -> int:
+    def _used(self, candidate: Candidate) -> int:
         """Bytes of that part that a plan is expected to use."""
         return self._expected(candidate) - self._situation.resident
 
-    def _expected(self, candidate: _Candidate) -> int:
+    def _expected(self, candidate: Candidate) -> int:
         """Bytes that the device will rarely hold more than."""
         seen = candidate.plan.measured_peak or candidate.forecast.typical + self._offset
         elsewhere = int(SCATTER * (seen - self._situation.resident))
         return max(candidate.forecast.worst + self._offset, seen + elsewhere)
 
-    def _keeps(self, candidate: _Candidate) -> bool:
+    def _keeps(self, candidate: Candidate) -> bool:
         return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
 
     # How a plan is made.
@@ -323,7 +323,7 @@ class PlanSearch:
             self._known = [solution.schedule]
         return solution
 
-    def _planned(self, solution: Solution) -> _Candidate:
+    def _planned(self, solution: Solution) -> Candidate:
         """The plan of a solution that has a schedule, with a forecast."""
         graph, situation = self._graph, self._situation
         assert solution.schedule is not None
@@ -342,9 +342,9 @@ class PlanSearch:
             notes=situation.notes,
             measured_baseline_peak=situation.measured_baseline_peak,
         )
-        return _Candidate(plan, expected)
+        return Candidate(plan, expected)
 
-    def _tried(self, candidate: _Candidate) -> _Candidate:
+    def _tried(self, candidate: Candidate) -> Candidate:
         """The candidate after a trial run, where one is possible."""
         if self._trial_run is None:
             return candidate

@@ -116,7 +116,7 @@ class Planner:
                 return None
             arriving = program.argument_bytes if arriving is None else arriving
             resident = resident_bytes(extracted.graph, arriving)
-            run = _trial_runner(extracted)
+            run = trial_runner(extracted)
             return self._known_or_planned(extracted, notes, resident, run, interrupts)
 
     def _known_or_planned(
@@ -140,7 +140,7 @@ class Planner:
         if exchange_peak > baseline.forecast:
             baseline = replace(baseline, forecast=exchange_peak)
         counted_from = self._baselines.counted_from(baseline)
-        situation = _situation(extracted, request, notes, baseline, counted_from)
+        situation = situation_of(extracted, request, notes, baseline, counted_from)
         known = self._known.get(structure)
         if known is not None and known.fits(situation):
             plan = replace(known.plan, graph=graph, budget=situation.budget)
@@ -163,7 +163,7 @@ class Planner:
     ) -> PlannedStep:
         """The planned step, its plan with what it was made for, and kept for the next time."""
         device = device_name(default_device())
-        plan = _with_origin(planned.plan, planned.extracted, situation.resident, device)
+        plan = with_origin(planned.plan, planned.extracted, situation.resident, device)
         planned = replace(planned, plan=plan, source="plan not kept")
         if planned.beyond_budget and self._request.on_infeasible != "min":
             return planned  # only because a larger signature was planned before
@@ -214,9 +214,9 @@ class Planner:
             structure = structure_of(extracted.graph)
             resident = resident_bytes(extracted.graph)
             baseline = self._baselines.of(extracted, structure, resident, run=False)
-            situation = _situation(extracted, request, notes, baseline, baseline.peak)
+            situation = situation_of(extracted, request, notes, baseline, baseline.peak)
             situation = replace(situation, margin=margin)
-            run = _trial_runner(extracted)
+            run = trial_runner(extracted)
             planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()
             planned = self._keep(planned, situation, baseline, ran=not baseline.note)
@@ -242,15 +242,22 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
     with noted_interrupts() as interrupts:
         graph = extracted.graph
         baseline = Baselines().of(extracted, structure_of(graph), graph.fixed_bytes, run=False)
-        situation = _situation(extracted, request, notes, baseline, baseline.peak)
+        situation = situation_of(extracted, request, notes, baseline, baseline.peak)
         planned = _planned(situation, request, None, interrupts, is_smaller=False)
         interrupts.pass_on()
-        plan = _with_origin(planned.plan, extracted, graph.fixed_bytes, "another device")
+        plan = with_origin(planned.plan, extracted, graph.fixed_bytes, "another device")
         return replace(planned, plan=plan)
 
 
-def _with_origin(plan: Plan, extracted: Extraction, resident: int, device: str) -> Plan:
-    """The plan, with what it was made for and the seconds that it took so far."""
+def with_origin(plan: Plan, extracted: Extraction, resident: int, device: str) -> Plan:
+    """The plan, with what it was made for and the seconds that it took so far.
+
+    Args:
+        plan: it.
+        extracted: the step.
+        resident: bytes that the device held before it.
+        device: its full name.
+    """
     content = step_content(extracted.program)
     origin = Origin(content, extracted.workspaces, resident, device, tf.__version__)
     return replace(plan, origin=origin, seconds=seconds_so_far())
@@ -306,17 +313,19 @@ def _taken(kept: KeptPlan, situation: Situation, request: Request) -> PlannedSte
     )
 
 
-def _trial_runner(extracted: Extraction) -> TrialRunner | None:
+def trial_runner(extracted: Extraction) -> TrialRunner | None:
+    """What runs the step for trial by a schedule; None where that is not possible."""
     return partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
 
 
-def _situation(
+def situation_of(
     extracted: Extraction,
     request: Request,
     notes: tuple[str, ...],
     baseline: Baseline,
     counted_from: int,
 ) -> Situation:
+    """What there is before planning; a share counts from so many bytes."""
     resident, budget = baseline.resident, request.budget
     return Situation(
         extracted=extracted,

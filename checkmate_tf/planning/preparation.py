@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 
-from checkmate_tf.graph.cost_models import step_costs
+from checkmate_tf.graph.cost_models import known_workspaces, step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.memory.measure import held_bytes, reserve
 from checkmate_tf.planning.request import Request
@@ -41,6 +41,13 @@ def prepared(
         # Inputs of kernels that were measured, in reference cycles: no part of what is resident.
         gc.collect()
     return extracted, (*costs.notes, *_notes(extracted))
+
+
+def prepared_elsewhere(program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
+    """As `prepared`, for a device that is not here: nothing is measured."""
+    costs = step_costs(request.costs, program)
+    extracted = extract_program(program, costs.model, known_workspaces(request.costs))
+    return extracted, costs.notes
 
 
 def device_workspaces(device: str) -> MeasuredWorkspaces:

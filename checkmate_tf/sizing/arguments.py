@@ -49,11 +49,36 @@ def parse_step(step: Any) -> Target:
     return Target(step, owner if is_model(owner) else None)
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a step is called with, as it was given.
+
+    Attributes:
+        arguments: positional ones: arrays, tensors, `tf.TensorSpec`s, and structures of these.
+        names: of the parameters that they are bound to.
+        floats: the type that arrays of floating-point numbers are turned into; None for none.
+    """
+
+    arguments: tuple[Any, ...]
+    names: tuple[str, ...]
+    floats: str | None = None
+
+
 def parse_batch(batch: Any, target: Target) -> ExampleBatch | None:
     """Understand an example batch; None where the step's own signature says what it takes.
 
     Raises:
         CheckmateError: there is none, or it doesn't fit the step, or has no batch dimension.
+    """
+    given = parse_example(batch, target)
+    return None if given is None else example_batch(given.arguments, given.names, given.floats)
+
+
+def parse_example(batch: Any, target: Target) -> Given | None:
+    """As `parse_batch`, of arguments that need not have a batch dimension.
+
+    Raises:
+        CheckmateError: there are none, or they don't fit the step.
     """
     function = target.function
     is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
@@ -69,9 +94,9 @@ def parse_batch(batch: Any, target: Target) -> ExampleBatch | None:
     if target.model is not None:
         import keras
 
-        return example_batch((batch,), ("data",), keras.backend.floatx())
+        return Given((batch,), ("data",), keras.backend.floatx())
     arguments = batch if isinstance(batch, tuple) else (batch,)
-    return example_batch(arguments, _names(function, arguments))
+    return Given(arguments, _names(function, arguments))
 
 
 def _names(function: Any, arguments: tuple[Any, ...]) -> tuple[str, ...]:
@@ -84,8 +109,8 @@ def _names(function: Any, arguments: tuple[Any, ...]) -> tuple[str, ...]:
         bound = signature.bind(*arguments)
     except TypeError as error:
         raise CheckmateError(
-            f"batch= doesn't fit the step: {error}; a tuple is its positional arguments, all "
-            "else is its only one"
+            f"the example doesn't fit the step: {error}; a tuple is its positional arguments, "
+            "all else is its only one"
         ) from error
     names: list[str] = []
     for name, value in bound.arguments.items():

@@ -80,7 +80,7 @@ def example_batch(
         >>> example.growing, example.staying, example.size
         (('x', 'y'), ('w',), 8)
     """
-    specs = tf.nest.map_structure(lambda each: _spec(each, floats), arguments)
+    specs = specs_of(arguments, floats)
     leaves = tf.nest.flatten(specs)
     named = [
         each
@@ -99,6 +99,12 @@ def example_batch(
         found = ", ".join(named) or "nothing"
         raise CheckmateError(f"batch={found}: nothing in it has a batch dimension; {_HOW}")
     return ExampleBatch(specs, tuple(each == size for each in firsts), tuple(named), size)
+
+
+def specs_of(arguments: tuple[Any, ...], floats: str | None = None) -> tuple[Any, ...]:
+    """The arguments with a `tf.TensorSpec` for each array; see `example_batch`."""
+    specs: tuple[Any, ...] = tf.nest.map_structure(lambda each: _spec(each, floats), arguments)
+    return specs
 
 
 def _spec(value: Any, floats: str | None) -> Any:

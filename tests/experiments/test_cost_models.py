@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from experiments.cost_models import _interleaved, as_table, measure_row
+from experiments.cost_models import _PREDICTIONS, _interleaved, as_table, measure_row
 
 
 @pytest.mark.parametrize("count", [3, 12, 100, 500])
@@ -32,6 +32,16 @@ def test_a_row_of_a_small_model(tmp_path, monkeypatch):
     assert row["not in the profile"] < 0.01 * row["operations"]
     # Arithmetic alone leaves out traffic and launches.
     assert row["flops"] < row["roofline"]
-    console = Console(width=100, record=True)
+    console = Console(width=80, record=True)
     console.print(as_table([{"one_dnn": True, **row}]))
     assert f"{row['profile'] / row['measured']:.2f}" in console.export_text()
+
+
+def test_the_table_breaks_no_word():
+    sizes = dict.fromkeys(["measured", "in_order", *_PREDICTIONS], 12.345)
+    row = {"model": "EfficientNetB0", "one_dnn": False, **sizes}
+    console = Console(width=80, record=True)
+    console.print(as_table([{**row, "not in the profile": 1234, "survey_seconds": 1234.5}]))
+    words = console.export_text().split()
+    for word in ("oneDNN", "plain", "roofline", "calibrated", "profile", "EfficientNetB0", "1234"):
+        assert word in words

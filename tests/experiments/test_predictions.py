@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from experiments import predictions
@@ -25,12 +26,12 @@ def test_rows_survive_the_file(tmp_path):
 
 
 def test_the_table_shows_what_was_not_kept():
-    console = Console(width=90, record=True)
+    console = Console(width=80, record=True)
     console.print(as_table([KEPT, OVER, TOO_SMALL]))
     kept, over, small = console.export_text().splitlines()[-3:]
     assert "+2.0 %" in kept
     assert "OVER" not in kept
-    assert "150 OVER" in over
+    assert "143 OVER" in over  # 150 MB
     assert "-10.0 %" in over
     assert "too small" in small
 
@@ -44,10 +45,27 @@ def test_the_summary_counts():
     assert summary([TOO_SMALL]) == "1 budgets, none of which can be kept"
 
 
-def test_the_picture(tmp_path):
-    path = tmp_path / "rows.png"
-    draw([KEPT, OVER, TOO_SMALL], path)
-    assert path.read_bytes().startswith(b"\x89PNG")
+def test_the_picture_shows_predicted_beside_measured_peaks(tmp_path, monkeypatch):
+    figures = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path: figures.append(self))
+    draw([KEPT, OVER, TOO_SMALL], tmp_path / "rows.png")
+    peaks, times = figures[0].axes
+    (predicted, measured), _ = peaks.collections[0].get_offsets()
+    assert (predicted, measured) == pytest.approx((153e6 / 2**20, 150e6 / 2**20))
+    assert peaks.get_title() == "peak, MiB"
+    assert peaks.get_xlim() == peaks.get_ylim()
+    assert tuple(times.collections[0].get_offsets()[1]) == pytest.approx((4, 6))
+    labels = peaks.get_legend_handles_labels()[1]
+    assert labels[:2] == ["U-Net", "VGG16"]
+    assert "over its budget" in labels
+    save(figures[0], tmp_path / "rows.png")
+    assert (tmp_path / "rows.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_of_no_plan(tmp_path):
+    draw([TOO_SMALL], tmp_path / "rows.svg")
+    assert (tmp_path / "rows.svg").exists()
 
 
 def test_the_quick_form_writes_where_it_is_told(tmp_path, monkeypatch):

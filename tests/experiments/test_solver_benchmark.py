@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
 
 from experiments.anytime import Point, curve, plot_curves
 from experiments.layered_graphs import SIZES, layered_graph
 from experiments.published import public_instance, published_overhead
-from experiments.solver_benchmark import main, paper_questions
+from experiments.solver_benchmark import Row, as_tables, main, paper_questions
 from solvers import Progress, solve
 from solvers.graph.layer_graphs import unit_chain
 
@@ -58,6 +61,50 @@ def test_the_benchmark_writes_table_csv_and_plot(
     assert {row["seeds"] for row in found} == {"2"}
     assert plot.stat().st_size > 1000
     assert "23.529" in capsys.readouterr().out
+
+
+def test_tables_fit_80_columns_however_wide_the_figures() -> None:
+    row = Row(
+        "random_layered_n1000_w0.43_nlv0.75_ed0.2_scd0.14", 10_000, 40_000, "fixed", 90,
+        "milp_unpartitioned", 1234.5678, 123.4567, 123.4567, "fixed", "infeasible", 119.9999,
+        120.1234, 5, 103.4,
+    )  # fmt: skip
+    console = Console(width=80, record=True)
+    for table in as_tables([row, replace(row, order="free"), row]):
+        console.print(table)
+    text = console.export_text()
+    assert "…" not in text
+    for shown in ("milp_unpartitioned", "1234.568", "123.457", "infeasible", "120.123", "103.4"):
+        assert text.count(shown) >= 3
+    assert text.count("overhead") == 3  # a table for each graph and order
+
+
+def test_a_panel_a_group_and_a_style_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer has a marker; axes begin and end where the points do."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, path: figures.append(self))
+    long = [Point(2.0, 9.0, 1.0), Point(60.0, 5.0, 4.5)]
+    short = [Point(0.03, 3.0, 3.0)]
+    curves = {
+        "paper": {"auto": [short, long], "milp": [[]]},
+        "none": {"auto": [[]]},
+        "steps": {"auto": [short], "milp": [long]},
+    }
+    plot_curves(curves, "plot.png")
+    panels = [axes for axes in figures[0].axes if axes.axison]
+    assert [axes.get_title() for axes in panels] == ["paper: 2 problems", "steps: 1 problem"]
+    colours = []
+    for axes in panels:
+        marked = [line for line in axes.lines if line.get_marker() not in ("", "None")]
+        colours.append({line.get_label().split(":")[0]: line.get_color() for line in marked})
+        low, high = axes.get_xlim()
+        assert 0.02 < low < 0.03
+        assert 60 < high < 90
+        assert axes.get_ylim()[0] == 0
+        assert 8 < axes.get_ylim()[1] < 20
+    assert colours[1]["auto"] == colours[0]["auto"] != colours[1]["milp"]
+    labels = panels[0].get_legend_handles_labels()[1]
+    assert labels[0] == "auto: 1 of 2 without a gap"
 
 
 def test_empty_curves_are_drawn_as_well(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""`checkmate-tf tradeoff`: budget against extra time, as a table, a picture, and plans."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from checkmate_tf.cli.arguments import (
+    SOLVED,
+    add_planning_arguments,
+    check_folder,
+    whole_number,
+)
+from checkmate_tf.cli.costs import add_costs, cost_model
+from checkmate_tf.cli.target import add_batch_size, load_step
+from solvers import CheckmateError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A step, how many budgets, and where picture and plans go."""
+    parser.add_argument(
+        "function",
+        metavar="MODULE:FUNCTION",
+        help="a tf.function with an input_signature, or a function without arguments that returns "
+        "one, or (step or compiled Keras model, example batch)",
+    )
+    parser.add_argument(
+        "--points", type=whole_number, default=9, metavar="N", help="budgets (default: 9)"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png, .pdf or .svg")
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="each plan as a file: plan-0.json, …"
+    )
+    add_batch_size(parser)
+    add_costs(parser)
+    parser.add_argument(
+        "--solver", default="auto", metavar="NAME", help="of schedules (default: auto)"
+    )
+    add_planning_arguments(parser, trial_run=False)
+    parser.add_argument(
+        "--elsewhere",
+        action="store_true",
+        help="plan for a device that holds nothing but the step; nothing runs on this one",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan, print, draw, write; Ctrl-C keeps the points that are done."""
+    if arguments.plot is not None:
+        check_folder(arguments.plot)
+    if arguments.output is not None:
+        _make_folder(arguments.output)
+    from checkmate_tf.tradeoffs.tradeoff import tradeoff
+
+    costs = cost_model(arguments.costs, arguments.other_device or arguments.elsewhere)
+    step, batch = load_step(arguments.function)
+    found = tradeoff(
+        step,
+        *(batch if isinstance(batch, tuple) else () if batch is None else (batch,)),
+        points=arguments.points,
+        batch_size=arguments.batch_size,
+        costs=costs,
+        solver=arguments.solver,
+        order=arguments.order,
+        time_limit=arguments.time_limit,
+        trial_run=arguments.trial_run,
+        elsewhere=arguments.elsewhere,
+    )
+    print(found)
+    if arguments.plot is not None:
+        found.plot(arguments.plot)
+        print(f"\n{arguments.plot}: extra time against the budget")
+    if arguments.output is not None:
+        paths = found.save(arguments.output)
+        print(f"\n{paths[0]} and so on: rematerialize(step, plan={str(paths[0])!r})")
+    return SOLVED
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckmateError(f"{path}: no folder can be made there: {error.strerror}") from error

@@ -1,0 +1,266 @@
+"""Plans of one step for many budgets, from what the unchanged step needs to the least found.
+
+The step is extracted once. Every schedule found on the way is a candidate for every budget, so that
+a larger budget never costs more time than a smaller one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from checkmate_tf.distribution.split import has_several_replicas
+from checkmate_tf.interrupts import Interrupts, noted_interrupts
+from checkmate_tf.phases import phase
+from checkmate_tf.planning.apart import apart
+from checkmate_tf.planning.baseline import Baselines
+from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.plan_search import Candidate, PlanSearch, Situation
+from checkmate_tf.planning.planner import situation_of, trial_runner, with_origin
+from checkmate_tf.planning.preparation import (
+    anything_to_gain,
+    prepared,
+    prepared_elsewhere,
+    resident_bytes,
+    structure_of,
+)
+from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.settings import AIM, NEAR_ENOUGH
+from checkmate_tf.planning.trial_run import TrialRunner
+from checkmate_tf.progress import points_progress
+from checkmate_tf.trace.program import resolve
+from profiles.devices import default_device, device_name
+from solvers import CheckmateError, format_bytes
+from solvers.graph.bounds import memory_bound
+
+_LEAST_TIME = 0.25
+"""Share of the time limit for the plan of the least memory; the other budgets share the rest."""
+
+_TRIES = (0.4, 0.5, 1.0)
+"""Shares of what is left of a budget's time, one for each plan. Each later one is corrected by what
+the allocator wastes with the one before it."""
+
+_NOTHING = 1e-9
+"""Extra time, as a share of a pass, that is none: costs are added in different orders."""
+
+Show = Callable[[int, str], None]
+"""Is told how many budgets are done, and what is done now."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Plans of one step.
+
+    Attributes:
+        plans: each with its own budget, the largest first; the last needs the least memory.
+        impossible: no schedule exists below so many bytes.
+        asked: how many budgets were asked for; there are fewer plans after Ctrl-C, or where the
+            least is near.
+        stopped: Ctrl-C was pressed.
+    """
+
+    plans: tuple[Plan, ...]
+    impossible: int
+    asked: int
+    stopped: bool
+
+
+def swept(
+    concrete: Any,
+    request: Request,
+    count: int,
+    arriving: int | None = None,
+    elsewhere: bool = False,
+) -> Sweep:
+    """Plan a step for `count` budgets, evenly spaced; no variable of the user's changes.
+
+    Ctrl-C ends it with the plans made so far, once that of the least memory is known.
+
+    Args:
+        concrete: the traced step.
+        request: what plans are asked for; its budget is what the unchanged step needs ("100%").
+        count: of budgets.
+        arriving: bytes that the device will hold before the step and does not hold yet; by default
+            those of the step's arguments.
+        elsewhere: plan for a device that holds nothing but the step; nothing runs on this one.
+
+    Raises:
+        CheckmateError: nothing in the step can be recomputed, sizes are unknown, or several
+            replicas run it.
+    """
+    with apart(), noted_interrupts() as interrupts, points_progress(count) as show:
+        show(0, "the graph of the step")
+        with phase("extract"):
+            program = resolve(concrete, request.batch_size)
+        if has_several_replicas(program):
+            raise CheckmateError(
+                "several replicas run the step: take the step of one of them, outside the "
+                "strategy's scope"
+            )
+        with phase("extract"):
+            extracted, notes = (
+                prepared_elsewhere(program, request)
+                if elsewhere
+                else prepared(program, request, None)
+            )
+        graph = extracted.graph
+        if not anything_to_gain(graph):
+            raise CheckmateError("nothing in the step can be recomputed: it has one plan only")
+        needed = program.argument_bytes
+        arriving = needed if arriving is None else min(arriving, needed)
+        resident = graph.fixed_bytes if elsewhere else resident_bytes(graph, arriving)
+        tries = request.trial_run and not elsewhere
+        baseline = Baselines().of(extracted, structure_of(graph), resident, run=tries)
+        situation = situation_of(extracted, request, notes, baseline, baseline.peak)
+        run = trial_runner(extracted) if tries else None
+        search = BudgetSweep(situation, request, run, interrupts)
+        with phase("solve"):
+            plans, stopped = search.plans(count, show)
+        device = "another device" if elsewhere else device_name(default_device())
+        return Sweep(
+            plans=tuple(with_origin(plan, extracted, resident, device) for plan in plans),
+            impossible=memory_bound(graph, request.order) + resident - graph.fixed_bytes,
+            asked=count,
+            stopped=stopped,
+        )
+
+
+class BudgetSweep(PlanSearch):
+    """A search that goes on from budget to budget and forgets no plan."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        request: Request,
+        trial_run: TrialRunner | None,
+        interrupts: Interrupts,
+    ) -> None:
+        """`situation` has the largest budget; without `trial_run` plans are forecast only."""
+        super().__init__(
+            situation,
+            request.solver,
+            request.order,
+            request.time_limit,
+            trial_run,
+            interrupts,
+            verbose=0,
+        )
+        self._seen: list[Candidate] = []  # that of the unchanged step is the first
+        self._ran: set[int] = set()  # numbers of those that have run for trial
+
+    def plans(self, count: int, show: Show) -> tuple[tuple[Plan, ...], bool]:
+        """The plans, that of the largest budget first, and whether Ctrl-C ended it early.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed before there were any.
+        """
+        show(0, "the least memory")
+        self._seen = [self._unchanged()]
+        self._seen.append(self._planned(self._solved(None, _LEAST_TIME, solver="auto")))
+        # First, so that the budgets lie between what these two really hold.
+        self._try_all([], lambda what: show(0, what))
+        between = self._spaced(count)[1:-1]
+        deadline = time.monotonic() + (1 - _LEAST_TIME) * self._time_limit
+        done: list[int] = []
+        stopped = False
+        try:
+            for number, budget in enumerate(between):
+                show(1 + number, f"within {format_bytes(budget)}")
+                left = max(0.0, deadline - time.monotonic())
+                self._look(budget, time.monotonic() + left / (len(between) - number))
+                done.append(budget)
+            self._try_all(done, lambda what: show(1 + len(between), what))
+        except KeyboardInterrupt:
+            stopped = True
+        chosen = [(budget, self._chosen(budget)) for budget in self._budgets(done)]
+        plans = [
+            replace(self._seen[number].plan, budget=budget)
+            for budget, number in chosen
+            if number is not None
+        ]
+        return tuple(plans), stopped
+
+    # Which budgets.
+
+    @property
+    def _most(self) -> int:
+        """Bytes of the largest budget: what the unchanged step needs, in one order too."""
+        unchanged = self._seen[0].plan
+        needed = unchanged.measured_peak or unchanged.predicted_peak
+        return max(self._situation.limit, needed)
+
+    @property
+    def _least(self) -> int:
+        """Bytes that the leanest plan seen needs."""
+        return min(self._expected(each) for each in self._seen if not each.is_too_large)
+
+    def _spaced(self, count: int) -> list[int]:
+        """`count` budgets in even steps, from the largest one to the least."""
+        most = self._most
+        step = (most - self._least) / max(1, count - 1)
+        return [int(most - number * step) for number in range(count)]
+
+    def _budgets(self, between: list[int]) -> list[int]:
+        """The largest one, those of `between`, and the least as it is known now."""
+        most, least = self._most, self._least
+        return [most, *(each for each in between if each > least), *[least] * (least < most)]
+
+    # Which plan for a budget.
+
+    def _chosen(self, budget: int) -> int | None:
+        """The number of the fastest plan seen for a budget; None where all need more."""
+        fitting = [
+            number
+            for number, each in enumerate(self._seen)
+            if not each.is_too_large and self._expected(each) <= budget
+        ]
+        best = min(fitting, key=self._by_time, default=None)
+        is_free = best is not None and self._seen[best].plan.overhead <= _NOTHING
+        if budget < self._most or is_free or self._seen[0].is_too_large:
+            return best
+        return 0  # what the unchanged step needs is a budget for it, though a step may need more
+
+    def _by_time(self, number: int) -> tuple[float, int]:
+        candidate = self._seen[number]
+        return round(candidate.plan.overhead, 9), self._expected(candidate)
+
+    def _look(self, budget: int, deadline: float) -> None:
+        """Make plans for a budget until one uses it, or costs nothing."""
+        allowed = budget - self._situation.resident
+        live = self._live_bytes(allowed)
+        for share in _TRIES:
+            best = self._chosen(budget)
+            if best is not None and self._seen[best].plan.overhead <= _NOTHING:
+                return
+            left = max(0.01, share * (deadline - time.monotonic()))
+            self._known = [each.plan.schedule for each in self._seen]  # all, to begin with
+            solution = self._solved(live, left / self._time_limit)
+            if solution.schedule is None:
+                return
+            self._seen.append(self._planned(solution))
+            used = self._used(self._seen[-1])
+            if NEAR_ENOUGH * allowed <= used <= allowed:
+                return
+            live *= AIM * allowed / max(1, used)
+
+    def _live_bytes(self, allowed: int) -> float:
+        """Live bytes for which the allocator is likely to take those that are allowed."""
+        near = min(self._seen, key=lambda each: abs(self._used(each) - allowed))
+        peak = near.plan.solution.peak or 0
+        live = peak - self._graph.fixed_bytes
+        return AIM * allowed * live / max(1, self._used(near))
+
+    def _try_all(self, between: list[int], say: Callable[[str], None]) -> None:
+        """Run for trial what is chosen, until what is chosen has run."""
+        while self._trial_run is not None:
+            chosen = {self._chosen(budget) for budget in self._budgets(between)}
+            left = sorted(each for each in chosen - self._ran if each is not None)
+            if not left:
+                return
+            say(f"trial run, {len(left)} left")
+            candidate = self._tried(self._seen[left[0]])
+            self._seen[left[0]] = replace(candidate, function=None)  # its graph need not stay
+            self._ran.add(left[0])
+            self._interrupts.pass_on()

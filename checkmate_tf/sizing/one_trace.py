@@ -1,0 +1,36 @@
+"""One trace of a step for its example, ahead of the first call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkmate_tf.sizing.arguments import Target, parse_example
+from checkmate_tf.sizing.examples import example_batch, specs_of
+from checkmate_tf.trace.tracer import Tracer
+
+
+def traced_for(target: Target, batch: Any, batch_size: int | None = None) -> Any:
+    """The ConcreteFunction of a step for an example of what it is called with.
+
+    Args:
+        target: the step.
+        batch: the example, as `largest_batch` takes it, with a batch dimension or without; None
+            where the step's own signature says it.
+        batch_size: the largest batch that occurs, where there are several; then the trace is for
+            batches of any size, else for the example's.
+
+    Raises:
+        CheckmateError: the example doesn't fit the step, or has no batch dimension and needs one.
+    """
+    given = parse_example(batch, target)
+    if given is None:
+        function: Any = target.function
+        is_traced = hasattr(function, "structured_outputs")
+        return function if is_traced else function.get_concrete_function()
+    if batch_size is None:
+        arguments = specs_of(given.arguments, given.floats)
+    else:
+        arguments = example_batch(given.arguments, given.names, given.floats).at(None)
+    tracer = Tracer(target.function, target.model)
+    # No places: types of tensors say by themselves what any batch leaves open.
+    return tracer.trace(tracer.traced(), tracer.bind(arguments, {}), frozenset())

@@ -1,0 +1,1 @@
+"""In: a train step and an example. Out: budget against extra time, with a plan for each."""

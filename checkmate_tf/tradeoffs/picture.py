@@ -1,0 +1,101 @@
+"""Extra time against the budget, as a picture."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from solvers import CheckmateError
+from solvers.graph.files import write_whole
+
+if TYPE_CHECKING:
+    from checkmate_tf.tradeoffs.result import Tradeoff
+
+_MEBIBYTE = 2**20
+_COLOUR = "tab:blue"
+_MARGIN = 0.06
+"""Share of the range of budgets that is left free beside the points."""
+
+
+def draw(result: Tradeoff, path: str | Path | None = None) -> Figure:
+    """The points as stairs: a plan serves all budgets from its own to the next larger one.
+
+    Args:
+        result: the points.
+        path: where the picture goes, if anywhere; its suffix says the format.
+
+    Raises:
+        CheckmateError: it can't be written.
+    """
+    plain = result.plain_peak / _MEBIBYTE
+    figure = Figure(figsize=(8, 4.8), layout="constrained")
+    axes = figure.subplots()
+    _draw_points(axes, result)
+    _draw_limits(axes, result)
+    highest = 100 * max(point.overhead for point in result) or 1.0
+    axes.set_ylim(-0.05 * highest, 1.15 * highest)
+    axes.set(xlabel="budget, MiB", ylabel=f"extra {result[0].plan.cost_name}, %")
+
+    def share_of(size: Any) -> Any:
+        return 100 * size / plain
+
+    def size_of(share: Any) -> Any:
+        return share * plain / 100
+
+    shares = axes.secondary_xaxis("top", functions=(share_of, size_of))
+    shares.set_xlabel("% of the plain peak")
+    axes.set_title(result.name)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small", loc="upper right")
+    if path is not None:
+        _write(figure, Path(path))
+    return figure
+
+
+def _draw_points(axes: Axes, result: Tradeoff) -> None:
+    sizes = [point.budget / _MEBIBYTE for point in result]
+    extra = [100 * point.overhead for point in result]
+    axes.step(sizes[::-1], extra[::-1], where="post", color=_COLOUR, linewidth=1.5)
+    for label, is_measured, face in (
+        ("plan, run for trial", True, _COLOUR),
+        ("plan, forecast", False, "white"),
+    ):
+        chosen = [number for number, point in enumerate(result) if point.is_measured == is_measured]
+        places = [sizes[number] for number in chosen], [extra[number] for number in chosen]
+        if chosen:
+            axes.plot(*places, "o", color=_COLOUR, markerfacecolor=face, label=label)
+    proved = [
+        (size, 100 * point.least_overhead)
+        for size, point in zip(sizes, result, strict=True)
+        if point.least_overhead is not None
+    ]
+    if proved:
+        label = "proved: at least so much"
+        axes.plot(*zip(*proved, strict=True), "_", color="0.3", markersize=11, label=label)
+    for number, place in enumerate(zip(sizes, extra, strict=True)):
+        axes.annotate(str(number), place, (4, 5), textcoords="offset points", fontsize="small")
+
+
+def _draw_limits(axes: Axes, result: Tradeoff) -> None:
+    """Where the plain step stands, and where no schedule exists."""
+    plain, impossible = (size / _MEBIBYTE for size in (result.plain_peak, result.impossible))
+    most, least = (result[number].budget / _MEBIBYTE for number in (0, -1))
+    margin = _MARGIN * (most - least or plain)
+    axes.axvline(plain, color="0.5", linestyle=":", label="peak of the plain step")
+    if impossible > least - 2 * margin:
+        margin = max(margin, 1.5 * (least - impossible))
+        axes.axvspan(least - 2 * margin, impossible, color="0.9", label="no schedule exists")
+    axes.set_xlim(least - margin, max(most, plain) + margin)
+
+
+def _write(figure: Figure, path: Path) -> None:
+    contents = io.BytesIO()
+    try:
+        figure.savefig(contents, format=path.suffix[1:] or "png", dpi=120)
+    except ValueError as error:
+        raise CheckmateError(f"{path}: cannot be drawn: {error}") from error
+    write_whole(path, contents.getvalue())

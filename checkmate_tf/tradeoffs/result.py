@@ -1,0 +1,199 @@
+"""What `tradeoff` found, and how a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, overload
+
+from checkmate_tf.planning.plan import Plan
+from solvers import format_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MEBIBYTE = 2**20
+
+_ROW = "{:>3}{:>13}{:>10}{:>12}  {:<9}{:>11}{:>10}{:>10}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A budget, and the plan of the least extra time that was found for it.
+
+    Attributes:
+        plan: it; `plan.budget` is the budget in bytes.
+        plain_peak: bytes that the unchanged step needs.
+    """
+
+    plan: Plan
+    plain_peak: int
+
+    @property
+    def budget(self) -> int:
+        """Bytes that may be on the device at any moment."""
+        return self.plan.budget
+
+    @property
+    def share(self) -> float:
+        """The budget as a share of the plain peak."""
+        return self.budget / self.plain_peak
+
+    @property
+    def peak(self) -> int:
+        """Bytes that the plan needs: measured, or else predicted."""
+        return self.plan.measured_peak or self.plan.predicted_peak
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the plan has run for trial."""
+        return self.plan.measured_peak is not None
+
+    @property
+    def overhead(self) -> float:
+        """Predicted extra time, as a share of a step; 0.05 is 5 %."""
+        return max(0.0, round(self.plan.overhead, 9))  # costs are added in different orders
+
+    @property
+    def least_overhead(self) -> float | None:
+        """No schedule of as many live bytes takes less extra time; None where nothing is proved."""
+        bound = self.plan.solution.bound
+        if not self.overhead:
+            return 0.0
+        return None if bound is None else max(0.0, bound / self.plan.graph.one_pass_cost - 1)
+
+    @property
+    def holds_for_its_order(self) -> bool:
+        """Whether `least_overhead` is proved for the plan's own order of operations alone."""
+        is_proved = self.overhead > 0 and self.least_overhead is not None
+        return is_proved and self.plan.solution.bound_order == "fixed"
+
+
+class Tradeoff(Sequence[Point]):
+    """Budget against extra time, a point for each budget, the largest first.
+
+    `print(result)` is a table, `result.plot()` a picture, `result[3].plan` a plan to take.
+
+    Attributes:
+        points: with ever smaller budgets, none of which takes less time than the one before it.
+        impossible: no schedule exists below so many bytes.
+        asked: how many budgets were asked for.
+        stopped: Ctrl-C ended it, so that some are missing.
+    """
+
+    def __init__(
+        self, plans: Sequence[Plan], impossible: int, asked: int, stopped: bool = False
+    ) -> None:
+        """`plans` with ever smaller budgets."""
+        plain = plans[0].measured_baseline_peak or plans[0].baseline_peak
+        self.points = tuple(Point(plan, plain) for plan in plans)
+        self.impossible = impossible
+        self.asked = asked
+        self.stopped = stopped
+
+    def __len__(self) -> int:
+        """How many points."""
+        return len(self.points)
+
+    @overload
+    def __getitem__(self, number: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Point]: ...
+
+    def __getitem__(self, number: int | slice) -> Point | Sequence[Point]:
+        """A point, or some of them."""
+        return self.points[number]
+
+    def __iter__(self) -> Iterator[Point]:
+        """The points."""
+        return iter(self.points)
+
+    @property
+    def plain_peak(self) -> int:
+        """Bytes that the unchanged step needs."""
+        return self.points[0].plain_peak
+
+    @property
+    def name(self) -> str:
+        """Of the step."""
+        return self.points[0].plan.graph.name
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write each plan into `folder`, as plan-0.json and so on; the files.
+
+        Raises:
+            CheckmateError: the folder is not there, or a file can't be written.
+        """
+        paths = [Path(folder) / f"plan-{number}.json" for number in range(len(self))]
+        for path, point in zip(paths, self, strict=True):
+            point.plan.save(path)
+        return paths
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw extra time against the budget.
+
+        Args:
+            path: where the picture is written, if anywhere: a .png, .pdf or .svg.
+
+        Raises:
+            CheckmateError: it can't be written.
+        """
+        from checkmate_tf.tradeoffs.picture import draw  # Matplotlib takes a second
+
+        return draw(self, path)
+
+    def __str__(self) -> str:
+        """A table of 80 columns."""
+        first = self.points[0].plan
+        how = "forecast" if first.measured_baseline_peak is None else "measured"
+        extra = f"extra {first.cost_name}"
+        # Steps of a few MiB differ in the second place.
+        digits = 1 if self.plain_peak >= 100 * _MEBIBYTE else 2
+        notes = dict.fromkeys(note for point in self for note in point.plan.notes)
+        lines = [
+            f"{self.name}: budget against {extra}, from the plain peak of",
+            f"{format_bytes(self.plain_peak)} ({how}) to the least found",
+            "",
+            _ROW.format(
+                "", "budget, MiB", "of plain", "peak, MiB", "", extra[:11], "at least", "again"
+            ),
+            *(_row(number, point, digits) for number, point in enumerate(self)),
+            "",
+            *(f"{name:<13}{text}" for name, text in self._legend()),
+            *(fill(f"note: {note}", 79) for note in notes),
+        ]
+        return "\n".join(lines)
+
+    def _legend(self) -> Iterator[tuple[str, str]]:
+        """What the columns mean, in lines of 80 columns."""
+        if any(point.is_measured for point in self):
+            yield "measured", "the most that the steps of a trial run held"
+        if not all(point.is_measured for point in self):
+            yield "planned", "a forecast: the most to expect in ten steps; none has run"
+        if any(point.least_overhead is not None for point in self):
+            yield "at least", "proved: no schedule of as many live bytes takes less"
+        if any(point.holds_for_its_order for point in self):
+            yield "*", "of those in the plan's own order of operations"
+        yield "again", f"nodes computed again, of {len(self.points[0].plan.graph)}"
+        yield "proved", f"no schedule exists below {format_bytes(self.impossible)}"
+        if self.stopped:
+            yield "stopped", f"by Ctrl-C: {len(self)} of {self.asked} points are known"
+        yield "to take one", "rematerialize(step, plan=result[0].plan), or another number"
+
+
+def _row(number: int, point: Point, digits: int) -> str:
+    least = point.least_overhead
+    proved = "–" if least is None else f"{100 * least:.1f} %"
+    return _ROW.format(
+        number,
+        f"{point.budget / _MEBIBYTE:.{digits}f}",
+        f"{100 * point.share:.0f} %",
+        f"{point.peak / _MEBIBYTE:.{digits}f}",
+        "measured" if point.is_measured else "planned",
+        f"{100 * point.overhead:.1f} %",
+        proved + "*" * point.holds_for_its_order,
+        len(point.plan.schedule) - len(point.plan.graph),
+    )

@@ -1,0 +1,142 @@
+"""`tradeoff`: what each budget costs in extra time, before any training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.memory.measure import arriving_bytes
+from checkmate_tf.phases import phase, stopwatch
+from checkmate_tf.planning.budget_sweep import swept
+from checkmate_tf.planning.request import parse_request
+from checkmate_tf.sizing.arguments import Target, parse_step
+from checkmate_tf.sizing.one_trace import traced_for
+from checkmate_tf.trace.keras_models import xla_is_kerass_default
+from checkmate_tf.trace.sizes import has_unknown_sizes
+from checkmate_tf.tradeoffs.result import Tradeoff
+from profiles.profile import Profile
+from profiles.tensorflow_internals import is_compiled_by_xla
+from solvers import CheckmateError
+from solvers.problem import Order
+
+
+def tradeoff(
+    step: Any,
+    *example: Any,
+    points: int = 9,
+    batch_size: int | None = None,
+    costs: str | Profile = "roofline",
+    solver: str = "auto",
+    order: Order = "free",
+    time_limit: float = 60.0,
+    trial_run: bool = False,
+    elsewhere: bool = False,
+) -> Tradeoff:
+    """Budget against extra time, from what the unchanged step needs down to the least found.
+
+    Nothing is trained, and no variable changes. Every point is a plan that can be taken:
+    `rematerialize(step, plan=result[3].plan)`. Ctrl-C gives the points that are known so far.
+
+    Args:
+        step: a function, a compiled Keras model, or what `rematerialize` returned.
+        example: what the step is called with; for a Keras model the data as `fit` takes them:
+            (x, y), or x and y. Arrays, tensors and `tf.TensorSpec`s, or a `tf.data.Dataset` of
+            batches. No values are looked at. Not needed where the step has an input_signature.
+        points: how many budgets, in even steps.
+        batch_size: the largest batch that occurs, where there are several, as the smaller last
+            one of an epoch; by default that of the example, and no other.
+        costs: as for `rematerialize`; for another device "roofline:GPU" (or CPU, TPU), "flops", or
+            `load_profile(path, other_device=True)`.
+        solver: its name; the least memory is looked for by "auto".
+        order: "free" also looks for a better order of the operations; "fixed" keeps it.
+        time_limit: seconds for all searches together.
+        trial_run: let the unchanged step run for trial, on copies of the variables, and each plan
+            of the answer, which is corrected by what they hold. Else peaks are a forecast.
+        elsewhere: plan for a device that holds nothing but the step; nothing runs on this one.
+
+    Raises:
+        CheckmateError: nothing in the step can be recomputed, XLA compiles it, several replicas
+            run it, or an argument is not what it should be.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> w = tf.Variable(tf.random.normal((256, 256)) / 16)
+        >>> def loss_and_gradient(x):
+        ...     with tf.GradientTape() as tape:
+        ...         for _ in range(12):
+        ...             x = tf.tanh(x @ w)
+        ...         loss = tf.reduce_sum(x)
+        ...     return loss, tape.gradient(loss, w)
+        >>> result = tradeoff(loss_and_gradient, tf.ones((1024, 256)), points=4, time_limit=2)
+        >>> extra = [point.overhead for point in result]
+        >>> len(extra), extra[0], extra == sorted(extra)
+        (4, 0.0, True)
+    """
+    is_count = isinstance(points, Integral) and not isinstance(points, bool)
+    if not (is_count and points >= 2):
+        raise CheckmateError(f"points is {points!r}; give a whole number, 2 or more")
+    if elsewhere and costs == "profile":
+        raise CheckmateError(
+            'costs="profile" measures on this device; for another one give "roofline:GPU", '
+            '"flops", or what checkmate_tf.load_profile returns'
+        )
+    request = parse_request("100%", solver, batch_size, costs, time_limit, order, trial_run)
+    target = parse_step(step)
+    _refuse_compilation(target)
+    batch = _example(target, example)
+    with stopwatch():
+        with phase("trace"):
+            concrete = traced_for(target, batch, request.batch_size)
+        if request.batch_size is None and has_unknown_sizes(concrete):
+            request = replace(request, batch_size=_first_size(example))
+        sweep = swept(concrete, request, int(points), _arriving(example), elsewhere)
+    return Tradeoff(sweep.plans, sweep.impossible, sweep.asked, sweep.stopped)
+
+
+def _refuse_compilation(target: Target) -> None:
+    is_compiled = is_compiled_by_xla(target.function) or (
+        # Elsewhere than on a CPU, `rematerialize` switches it off.
+        getattr(target.model, "jit_compile", False) is True and not xla_is_kerass_default()
+    )
+    if is_compiled:
+        raise CheckmateError(
+            "XLA compiles the step, and decides by itself what it holds: plan it for one budget, "
+            "with rematerialize, or give the step without jit_compile=True"
+        )
+
+
+def _example(target: Target, example: tuple[Any, ...]) -> Any:
+    """The example as `largest_batch` takes it; None where there is none."""
+    function = target.function
+    says_it = hasattr(function, "structured_outputs") or (
+        getattr(function, "input_signature", None) is not None
+    )
+    if not example and (says_it or target.model is not None):
+        if not says_it:
+            raise CheckmateError("an example batch is missing: give the data as `fit` takes them")
+        return None
+    is_one = len(example) == 1 and (
+        target.model is not None or isinstance(example[0], tf.data.Dataset)
+    )
+    return example[0] if is_one else example
+
+
+def _arrays(example: tuple[Any, ...]) -> list[Any]:
+    return [each for each in tf.nest.flatten(example) if hasattr(each, "shape")]
+
+
+def _first_size(example: tuple[Any, ...]) -> int | None:
+    """The first dimension of the first array that has one."""
+    shapes = (tf.TensorShape(each.shape) for each in _arrays(example))
+    return next((shape[0] for shape in shapes if shape.rank), None)
+
+
+def _arriving(example: tuple[Any, ...]) -> int | None:
+    """Bytes of the example that are not on the device yet; None where it holds no arrays."""
+    arrays = _arrays(example)
+    if not arrays or any(isinstance(each, tf.TensorSpec) for each in arrays):
+        return None
+    return arriving_bytes(arrays)
