@@ -73,6 +73,21 @@ def backend(name: str) -> Backend:
     return cast(Backend, module.solve)
 
 
+def backend_names() -> tuple[str, ...]:
+    """The names of all backends, with those that cvxpy finds; a package may be missing.
+
+    Example:
+        >>> backend_names()[:2]
+        ('highs', 'cvxpy')
+    """
+    names = list(_BACKENDS)
+    if importlib.util.find_spec("cvxpy") is not None:
+        module = importlib.import_module(_BACKENDS["cvxpy"].module)
+        place = names.index("cvxpy") + 1
+        names[place:place] = [f"cvxpy:{solver}" for solver in module.found_solvers()]
+    return tuple(names)
+
+
 def stoppable(name: str, stop: threading.Event) -> Backend:
     """The backend called `name`, which answers with what it has once `stop` is set, if it can.
 
