@@ -26,6 +26,8 @@ _VARIABLES = """
 """Environment variables that change what TensorFlow or this package does. By name, since others
 that begin alike may hold secrets, and a report is shown around."""
 
+_INSTALL = "pip install --upgrade 'checkmate_tf[cpu]', or [gpu]"
+
 
 def packages() -> Finding:
     """Versions, the operating system, and environment variables that matter."""
