@@ -17,8 +17,9 @@ _SECONDS = 20.0
 
 def backends() -> Finding:
     """Every backend, and whether it finds an optimum."""
-    answers = {name: _answer_of(name) for name in backend_names()}
-    facts = tuple(answers.items())
+    installed, missing = backend_names()
+    answers = {name: _answer_of(name) for name in (_NEEDED, *installed)}
+    facts = (*answers.items(), ("not installed", ", ".join(missing) or "–"))
     if answers[_NEEDED] != "works":
         again = "pip install --force-reinstall highspy"
         return Finding(False, f"{_NEEDED}, which searches need: {answers[_NEEDED]}; {again}", facts)
@@ -26,7 +27,7 @@ def backends() -> Finding:
 
 
 def _answer_of(name: str) -> str:
-    """ "works", or why not; those that are not needed may be missing."""
+    """ "works", or why not."""
     try:
         answer = backend(name)(build_frontier(unit_chain(2), 4).model, time_limit=_SECONDS)
     except CheckmateError as error:

@@ -73,19 +73,22 @@ def backend(name: str) -> Backend:
     return cast(Backend, module.solve)
 
 
-def backend_names() -> tuple[str, ...]:
-    """The names of all backends, with those that cvxpy finds; a package may be missing.
+def backend_names() -> tuple[list[str], list[str]]:
+    """The names of the backends whose packages are installed, and of the others.
 
     Example:
-        >>> backend_names()[:2]
-        ('highs', 'cvxpy')
+        >>> "highs" in backend_names()[0]
+        True
     """
-    names = list(_BACKENDS)
-    if importlib.util.find_spec("cvxpy") is not None:
-        module = importlib.import_module(_BACKENDS["cvxpy"].module)
-        place = names.index("cvxpy") + 1
-        names[place:place] = [f"cvxpy:{solver}" for solver in module.found_solvers()]
-    return tuple(names)
+    names: tuple[list[str], list[str]] = ([], [])
+    for name, entry in _BACKENDS.items():
+        is_there = importlib.util.find_spec(entry.package) is not None
+        names[not is_there].append(name)
+        if name == "cvxpy" and is_there:
+            module = importlib.import_module(entry.module)
+            names[0].extend(f"{name}:{solver}" for solver in module.found_solvers())
+            names[1].extend(f"{name}:{solver}" for solver in module.missing_solvers())
+    return names
 
 
 def stoppable(name: str, stop: threading.Event) -> Backend:

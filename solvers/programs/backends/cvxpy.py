@@ -120,6 +120,11 @@ def found_solvers() -> tuple[str, ...]:
     return tuple(INSTALLED_MI_SOLVERS)
 
 
+def missing_solvers() -> tuple[str, ...]:
+    """Those that it would find if they were installed."""
+    return tuple(each for each in _LIMITS if each not in INSTALLED_MI_SOLVERS)
+
+
 class _Rows:
     """The rows of a model as cvxpy has them: equalities, and `A @ x <= b` for the others."""
 

@@ -107,8 +107,19 @@ def test_each_backend_solves_something():
     assert facts["highs"] == facts["cvxpy"] == facts["cvxpy:HIGHS"] == "works"
 
 
-def test_a_backend_that_is_missing_is_no_fault(monkeypatch):
-    monkeypatch.setattr("checkmate_tf.doctor.backends.backend_names", lambda: ("highs", "other"))
+def test_a_backend_that_is_missing_or_broken_is_no_fault(monkeypatch):
+    names = ["highs", "other"], ["gurobi", "cvxpy:SCIP"]
+    monkeypatch.setattr("checkmate_tf.doctor.backends.backend_names", lambda: names)
     finding = backends()
     assert finding.works
     assert dict(finding.facts)["other"].startswith("no backend 'other'")
+    assert dict(finding.facts)["not installed"] == "gurobi, cvxpy:SCIP"
+
+
+def test_without_highs_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    monkeypatch.delitem(sys.modules, "solvers.programs.backends.highs", raising=False)
+    monkeypatch.setattr("checkmate_tf.doctor.backends.backend_names", lambda: ([], ["highs"]))
+    finding = backends()
+    assert not finding.works
+    assert "pip install --force-reinstall highspy" in finding.verdict
