@@ -106,7 +106,7 @@ def without_fusions() -> None:
     tf.config.optimizer.set_experimental_options(off)
 
 
-def compare(size: Size, compiled: bool, time_limit: float = 5.0) -> Comparison:
+def compare(size: Size, compiled: bool, time_limit: float = 30.0) -> Comparison:
     """Train both steps from the same start on the same images.
 
     Args:

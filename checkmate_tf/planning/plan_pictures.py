@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -139,7 +140,7 @@ def _draw_matrix(axes: Axes, graph: ComputationGraph, schedule: Schedule) -> Non
         else:
             column[number] = len(column)
     size = min(8.0, max(1.5, _MATRIX_POINTS / len(graph)))
-    mark = {"marker": "s", "linestyle": "none", "markeredgewidth": 0.0}
+    mark: dict[str, Any] = {"marker": "s", "linestyle": "none", "markeredgewidth": 0.0}
     stages = range(len(graph))
     axes.plot(stages, stages, **mark, color="0.7", markersize=size, label="first computation")
     if again:
