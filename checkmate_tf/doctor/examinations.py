@@ -9,6 +9,7 @@ nothing of TensorFlow is loaded where the findings are gathered.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -36,6 +37,9 @@ EXAMINATIONS = {
 SECONDS = 600.0
 """That an examination may take; a step takes half a minute where nothing else runs."""
 
+_COUNTING = {"TF_CPU_ALLOCATOR_USE_BFC": "true"}
+"""Lets a CPU's memory be counted, without which no step's peak could be judged."""
+
 _LINES = 12
 """Of a traceback, or of what a process last said: the end tells most."""
 
@@ -49,7 +53,12 @@ def examined(name: str, seconds: float = SECONDS) -> Finding:
         command = [sys.executable, "-m", "checkmate_tf.doctor.examinations", name, str(file)]
         try:
             ended = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=seconds
+                command,
+                env={**(_COUNTING if name.startswith("step") else {}), **os.environ},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=seconds,
             )
         except subprocess.TimeoutExpired:
             verdict = f"it took more than {seconds:.0f} s and was stopped; {_REPORT}"
