@@ -30,7 +30,7 @@ def device() -> Finding:
         ("oneDNN", "on" if one_dnn_is_on() else "off"),
         ("memory counted by", allocator_of(place) or "nothing"),
         *([("allocator limit", format_bytes(limit))] if limit is not None else []),
-        ("Keras computes with", keras.backend.backend()),
+        ("Keras backend", keras.backend.backend()),
     )
     if keras.backend.backend() != "tensorflow":
         return Finding(
