@@ -42,7 +42,7 @@ def device_name(device: str = "CPU:0") -> str:
     check_device(device)
     kind, _, number = device.partition(":")
     if kind == "CPU":
-        cores = _usable_cores()
+        cores = usable_cores()
         # The same core has other kernels with oneDNN than without it.
         one_dnn = "oneDNN" if one_dnn_is_on() else "without oneDNN"
         return f"{_processor()}, {cores} core{'s' * (cores > 1)}, {one_dnn}"
@@ -51,7 +51,7 @@ def device_name(device: str = "CPU:0") -> str:
     return str(details.get("device_name", kind))
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
     """Cores that this process may run on, where the system says so."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -1,8 +1,9 @@
 """The command `checkmate-tf`: one subcommand a file, and one exit status for every outcome.
 
-0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time. `solve`, `compare`, `show`,
-`plans`, `solvers` and `profiles`, and `profile` of a saved graph, work without TensorFlow; the
-other commands import it when they run.
+0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time; 1 where `doctor` or `demo` finds
+that something does not work. `solve`, `compare`, `show`, `plans`, `solvers`, `profiles` and
+`doctor`, and `profile` of a saved graph, work without TensorFlow; the other commands import it
+when they run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _COMMANDS = {
     "compare": "run solvers side by side on saved graphs",
     "show": "what a plan keeps and recomputes, and a picture of it",
     "solvers": "list the solvers",
+    "doctor": "what is installed here, and whether it works",
     "demo": "rematerialize a small network and measure it",
     "extract": "save the graph of a training step",
     "plan": "plan a training step ahead of time, into a file",
@@ -66,7 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="checkmate-tf",
         description="Train within a memory budget: recompute values instead of keeping them.",
-        epilog="Exit status: 0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time.",
+        epilog="Exit status: 0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time; "
+        "1 something does not work (doctor, demo).",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in _COMMANDS.items():

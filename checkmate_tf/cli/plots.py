@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, ScalarFormatter
 
 from checkmate_tf.graph.operation_costs import OperationCost
+from checkmate_tf.picture_files import write_picture
 from solvers.comparison import Row
 
 _COLOUR_NAMES = [to_hex(each) for name in ("tab10", "Dark2") for each in color_sequences[name]]
@@ -52,7 +53,7 @@ def plot_comparison(rows: Sequence[Row], path: str | Path) -> None:
     styles = line_styles(row.solver for row in rows)
     for graph, axes in zip(graphs, panels, strict=True):
         _draw(axes, graph, [row for row in rows if row.graph == graph], styles)
-    figure.savefig(path)
+    write_picture(figure, path)
 
 
 def _draw(
@@ -155,7 +156,7 @@ def plot_operations(
     for axes in (costs, memories):
         axes.grid(axis="x", alpha=0.3)
         axes.xaxis.set_major_locator(MaxNLocator(5))
-    figure.savefig(path)
+    write_picture(figure, path)
 
 
 def _label(row: OperationCost) -> str:
@@ -197,4 +198,4 @@ def draw_timelines(
     axes.set(title=title, xlabel="place in the step, %", ylabel="memory held, MiB", xlim=(0, 100))
     axes.set_ylim(bottom=0)
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.savefig(path, dpi=120)
+    write_picture(figure, path)

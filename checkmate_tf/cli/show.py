@@ -33,8 +33,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{'step':<22}{plan.graph.name}")
     print(plan)
     if arguments.plot is not None:
-        from checkmate_tf.cli.plan_pictures import draw_plan
-
-        draw_plan(plan, arguments.plot)
+        plan.plot(arguments.plot)
         print(f"\n{arguments.plot}: memory by layer, and the schedule")
     return SOLVED

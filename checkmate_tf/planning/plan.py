@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.phases import in_words
 from checkmate_tf.planning.plan_documents import document_of, read, read_document
-from checkmate_tf.planning.plan_table import by_layers
+from checkmate_tf.planning.plan_html import as_html
+from checkmate_tf.planning.plan_table import by_layers, layer_rows, peak_lines
 from solvers import CheckmateError, ComputationGraph, Schedule, Solution, format_bytes
 from solvers.graph import input_order_peak
 from solvers.graph.files import read_json, write_whole
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _OF_THE_SOLVER = ("budget", "least_budget", "provable_budget")
 """What of a `Solution` the plan of a step has besides what each plan.json has."""
+
+_DRAWN_AT_ONCE = 3000
+"""Steps of a schedule: the picture of a longer one, which takes seconds, has to be asked for."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +122,52 @@ class Plan:
         except CheckmateError as error:
             raise CheckmateError(f"{path}: {error}") from error
 
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the plan: memory over the step by layer, and the schedule as the paper's matrix R.
+
+        The budget and the peaks are marked; memory is in MiB. Of the matrix, row t is stage t,
+        which ends with the first computation of node t; what a stage computes again is black.
+
+        Args:
+            path: of a file to write it to, whole or not at all; its suffix says the format: .png,
+                .pdf, .svg.
+
+        Returns:
+            the `matplotlib.figure.Figure`, which no window holds.
+
+        Raises:
+            CheckmateError: matplotlib is not installed, or the file can't be written.
+
+        Example:
+            >>> from solvers import solve
+            >>> from solvers.graph.layer_graphs import unit_chain
+            >>> solution = solve(unit_chain(8), 6, "cutting_planes")
+            >>> plan = Plan(unit_chain(8), solution.schedule, 6, 6, 10, 4 / 17, solution)
+            >>> plan.plot().axes[1].get_ylabel()
+            'stage'
+        """
+        try:
+            from checkmate_tf.picture_files import write_picture
+            from checkmate_tf.planning.plan_pictures import draw_plan
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != "matplotlib":
+                raise
+            raise CheckmateError(
+                "a picture of a plan needs the package matplotlib: pip install matplotlib"
+            ) from error
+        peaks = {"measured": self.measured_peak, "compiled": self.compiled_peak}
+        known = {how: peak for how, peak in peaks.items() if peak is not None}
+        figure = draw_plan(self.graph, self.schedule, self.budget, known)
+        if path is not None:
+            write_picture(figure, path)
+        return figure
+
     def to_json(self, with_graph: bool = True) -> dict[str, Any]:
-        """The plan as an object that JSON can hold, with the graph or without."""
+        """The plan as an object that JSON can hold, as `save` writes it.
+
+        Args:
+            with_graph: put the graph in; without it only who has the graph can read the plan.
+        """
         solution = self.solution
         step = {
             **{name: getattr(self, name) for name in _OF_A_STEP},
@@ -175,7 +227,8 @@ class Plan:
         order = ", in this order" if solution.bound_order == "fixed" else ""
         return f"at most {percent:.2f} % above the least for that{order}"
 
-    def __str__(self) -> str:
+    def _facts(self) -> list[tuple[str, str]]:
+        """What is known of the plan, each with its name or, below another such, without one."""
         recomputations = len(self.schedule) - len(self.graph)
         unchanged = self.measured_baseline_peak
         total, _, phases = in_words(self.seconds).partition(": ")
@@ -196,9 +249,29 @@ class Plan:
             ("planned in", total),
             ("", phases),
         ]
-        lines = [f"{name:<22}{value}" for name, value in rows if value]
+        return [(name, value) for name, value in rows if value]
+
+    def __repr__(self) -> str:
+        """Short, as its graph is not; `print` tells more."""
+        peak = self.compiled_peak or self.measured_peak or self.predicted_peak
+        extra = f"{100 * self.overhead:.1f} % more {self.cost_name}"
+        sizes = f"{format_bytes(peak)} of {format_bytes(self.budget)}"
+        return f"<Plan of {self.graph.name!r}: {sizes}, {extra}>"
+
+    def __str__(self) -> str:
+        lines = [f"{name:<22}{value}" for name, value in self._facts()]
         notes = [fill(f"note: {note}", 79) for note in self.notes]
         return "\n".join([*lines, *notes, "", *by_layers(self.graph, self.schedule)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text as tables, and the picture where it is drawn at once."""
+        picture = None
+        if len(self.schedule) <= _DRAWN_AT_ONCE:
+            with suppress(CheckmateError):  # without matplotlib the tables do
+                picture = self.plot()
+        layers = layer_rows(self.graph, self.schedule)
+        peak = peak_lines(self.graph, self.schedule)
+        return as_html(self._facts(), self.notes, layers, peak, picture)
 
 
 _OF_A_STEP: dict[str, Any] = {

@@ -1,10 +1,10 @@
-"""A plan by layers, as text of 80 columns."""
+"""A plan by layers: rows of text, and lines of 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkmate_tf.planning.layers import Layer, Peak, layers_of, peak_of
+from checkmate_tf.planning.layers import Layer, layers_of, peak_of
 from solvers import ComputationGraph, Schedule, format_bytes
 
 _SHOWN = 10
@@ -25,20 +25,25 @@ def by_layers(graph: ComputationGraph, schedule: Schedule) -> list[str]:
         layer, largest first kept recomputed extra cost
         v0 0 B 1 B 1
     """
+    lines = [_ROW.format(*row) for row in layer_rows(graph, schedule)]
+    return [*lines, "", *peak_lines(graph, schedule)]
+
+
+def layer_rows(graph: ComputationGraph, schedule: Schedule) -> list[tuple[str, str, str, str]]:
+    """The headings, then what each layer keeps, recomputes and costs more, and all of them."""
     layers = layers_of(graph, schedule)
     unit = {"s": "time", "": "cost"}.get(graph.cost_unit, graph.cost_unit)
-    lines = [_ROW.format("layer, largest first", "kept", "recomputed", f"extra {unit}")]
-    lines += [_row(each.name, [each], graph.cost_unit) for each in layers[:_SHOWN]]
+    rows = [("layer, largest first", "kept", "recomputed", f"extra {unit}")]
+    rows += [_row(each.name, [each], graph.cost_unit) for each in layers[:_SHOWN]]
     rest = layers[_SHOWN:]
     if rest:
-        lines.append(_row(f"and {len(rest)} more", rest, graph.cost_unit))
-    lines.append(_row("all", layers, graph.cost_unit))
-    return [*lines, "", *_peak(peak_of(graph, schedule), len(schedule))]
+        rows.append(_row(f"and {len(rest)} more", rest, graph.cost_unit))
+    return [*rows, _row("all", layers, graph.cost_unit)]
 
 
-def _row(name: str, layers: Sequence[Layer], unit: str) -> str:
+def _row(name: str, layers: Sequence[Layer], unit: str) -> tuple[str, str, str, str]:
     extra = sum(each.extra for each in layers)
-    return _ROW.format(
+    return (
         shortened(name, _NAME),
         format_bytes(sum(each.kept for each in layers)),
         format_bytes(sum(each.recomputed for each in layers)),
@@ -46,7 +51,9 @@ def _row(name: str, layers: Sequence[Layer], unit: str) -> str:
     )
 
 
-def _peak(peak: Peak, steps: int) -> list[str]:
+def peak_lines(graph: ComputationGraph, schedule: Schedule) -> list[str]:
+    """Where most is held, and by whom, the largest first."""
+    peak, steps = peak_of(graph, schedule), len(schedule)
     which = "backward" if peak.backward else "forward"
     lines = [
         f"peak of live values: {format_bytes(peak.bytes)}, at step {peak.place + 1} of {steps}",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from solvers import CheckmateError
-from solvers.graph.files import write_whole
+from checkmate_tf.picture_files import write_picture
 
 if TYPE_CHECKING:
     from checkmate_tf.tradeoffs.result import Tradeoff
@@ -52,7 +50,7 @@ def draw(result: Tradeoff, path: str | Path | None = None) -> Figure:
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small", loc="upper right")
     if path is not None:
-        _write(figure, Path(path))
+        write_picture(figure, path)
     return figure
 
 
@@ -90,12 +88,3 @@ def _draw_limits(axes: Axes, result: Tradeoff) -> None:
         margin = max(margin, 1.5 * (least - impossible))
         axes.axvspan(least - 2 * margin, impossible, color="0.9", label="no schedule exists")
     axes.set_xlim(least - margin, max(most, plain) + margin)
-
-
-def _write(figure: Figure, path: Path) -> None:
-    contents = io.BytesIO()
-    try:
-        figure.savefig(contents, format=path.suffix[1:] or "png", dpi=120)
-    except ValueError as error:
-        raise CheckmateError(f"{path}: cannot be drawn: {error}") from error
-    write_whole(path, contents.getvalue())

@@ -11,24 +11,26 @@ from typing import Any
 from solvers.errors import CheckmateError
 
 
-def write_whole(path: str | Path, contents: str | bytes) -> None:
-    """Write `contents` to `path` so that a reader sees the old file or the new one, never a part.
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Write `content` to `path` so that a reader sees the old file or the new one, never a part.
+
+    Text is written as UTF-8.
 
     Raises:
         CheckmateError: the folder does not exist or cannot be written, or the disk is full.
     """
     path = Path(path)
     try:
-        _replace(path, contents.encode() if isinstance(contents, str) else contents)
+        _replace(path, content)
     except OSError as error:
         raise CheckmateError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _replace(path: Path, contents: bytes) -> None:
+def _replace(path: Path, content: str | bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(contents)
+            file.write(content.encode() if isinstance(content, str) else content)
         # mkstemp makes private files; a result is as readable as any file the user makes.
         umask = os.umask(0)
         os.umask(umask)

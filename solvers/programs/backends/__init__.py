@@ -73,6 +73,24 @@ def backend(name: str) -> Backend:
     return cast(Backend, module.solve)
 
 
+def backend_names() -> tuple[list[str], list[str]]:
+    """The names of the backends whose packages are installed, and of the others.
+
+    Example:
+        >>> "highs" in backend_names()[0]
+        True
+    """
+    names: tuple[list[str], list[str]] = ([], [])
+    for name, entry in _BACKENDS.items():
+        is_there = importlib.util.find_spec(entry.package) is not None
+        names[not is_there].append(name)
+        if name == "cvxpy" and is_there:
+            module = importlib.import_module(entry.module)
+            names[0].extend(f"{name}:{solver}" for solver in module.found_solvers())
+            names[1].extend(f"{name}:{solver}" for solver in module.missing_solvers())
+    return names
+
+
 def stoppable(name: str, stop: threading.Event) -> Backend:
     """The backend called `name`, which answers with what it has once `stop` is set, if it can.
 

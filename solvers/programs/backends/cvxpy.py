@@ -109,10 +109,20 @@ def check_solver(solver: str) -> None:
     Raises:
         SolverError: the message lists those that it finds.
     """
-    if solver.upper() not in INSTALLED_MI_SOLVERS:
+    if solver.upper() not in found_solvers():
         raise SolverError(
-            f"cvxpy finds no MILP solver {solver!r}; it finds: {', '.join(INSTALLED_MI_SOLVERS)}"
+            f"cvxpy finds no MILP solver {solver!r}; it finds: {', '.join(found_solvers())}"
         )
+
+
+def found_solvers() -> tuple[str, ...]:
+    """The solvers of integer programs that cvxpy finds, as it calls them."""
+    return tuple(INSTALLED_MI_SOLVERS)
+
+
+def missing_solvers() -> tuple[str, ...]:
+    """Those that it would find if they were installed."""
+    return tuple(each for each in _LIMITS if each not in INSTALLED_MI_SOLVERS)
 
 
 class _Rows:

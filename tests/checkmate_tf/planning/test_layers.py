@@ -9,9 +9,9 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkmate_tf.cli.plan_pictures import memory_by_layer
 from checkmate_tf.graph.extraction import extract
 from checkmate_tf.planning.layers import Layer, layer_names, layers_of, peak_of
+from checkmate_tf.planning.plan_pictures import memory_by_layer
 from checkmate_tf.planning.plan_table import by_layers
 from solvers import ComputationGraph, Node, Schedule, simulate
 from tests.graphs import random_graphs

@@ -43,3 +43,8 @@ def test_only_seconds_are_called_time() -> None:
     for unit, label in {"s": "extra time", "FLOP": "extra FLOP", "": "extra cost"}.items():
         text = str(replace(plan, graph=replace(SKIP, cost_unit=unit)))
         assert f"{label:<22}20.0 % (predicted)" in text
+
+
+def test_a_plan_is_short_where_it_is_not_printed() -> None:
+    plan = plan_of(solve(SKIP, 7, "cutting_planes"))
+    assert repr(plan) == "<Plan of 'skip': 2.9 KiB of 4.0 KiB, 20.0 % more cost>"

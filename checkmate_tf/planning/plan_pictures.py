@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -12,7 +13,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from checkmate_tf.planning.layers import layer_names
-from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_table import shortened
 from solvers import ComputationGraph, Schedule, simulate
 from solvers.graph.lifetimes import last_reads
@@ -21,20 +21,33 @@ _MEBIBYTE = 2**20
 _SHOWN = 9
 """Layers with a colour of their own: those that hold most at some step."""
 
+_MATRIX_POINTS = 280
+"""Height of the matrix, about, which its marks share."""
 
-def draw_plan(plan: Plan, path: str | Path) -> None:
-    """Draw memory over the step, layer upon layer, and which node is computed when.
+
+def draw_plan(
+    graph: ComputationGraph, schedule: Schedule, budget: int, peaks: Mapping[str, int]
+) -> Figure:
+    """Draw memory over the step, layer upon layer, and below it which stage computes which node.
 
     Args:
-        plan: it.
-        path: its suffix says the format: .png, .pdf, .svg.
+        graph: of the schedule.
+        schedule: that of the plan.
+        budget: bytes that were asked for.
+        peaks: bytes of the whole step, by how they are known: "measured", for one.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> figure = draw_plan(unit_chain(2), Schedule(range(5)), 6, {"measured": 5})
+        >>> [axes.get_ylabel() for axes in figure.axes]
+        ['memory held, MiB', 'stage']
     """
     figure = Figure(figsize=(10, 9), layout="constrained")
-    memory, schedule = figure.subplots(2, 1)
-    figure.suptitle(f"{plan.graph.name}: {len(plan.schedule)} steps of {len(plan.graph)} nodes")
-    _draw_memory(memory, plan)
-    _draw_schedule(schedule, plan.graph, plan.schedule)
-    figure.savefig(path, dpi=120)
+    memory, matrix = figure.subplots(2, 1)
+    figure.suptitle(f"{graph.name}: {len(schedule)} steps of {len(graph)} nodes")
+    _draw_memory(memory, graph, schedule, budget, peaks)
+    _draw_matrix(matrix, graph, schedule)
+    return figure
 
 
 def memory_by_layer(graph: ComputationGraph, schedule: Schedule) -> dict[str, NDArray[np.int64]]:
@@ -64,47 +77,59 @@ def memory_by_layer(graph: ComputationGraph, schedule: Schedule) -> dict[str, ND
     }
 
 
-def _draw_memory(axes: Axes, plan: Plan) -> None:
-    held = memory_by_layer(plan.graph, plan.schedule)
+def _draw_memory(
+    axes: Axes,
+    graph: ComputationGraph,
+    schedule: Schedule,
+    budget: int,
+    peaks: Mapping[str, int],
+) -> None:
+    held = memory_by_layer(graph, schedule)
     first, *layers, last = held
     shown, rest = layers[:_SHOWN], layers[_SHOWN:]
     curves = {first: held[first], **{name: held[name] for name in shown}}
     if rest:
         curves[f"{len(rest)} more layers"] = np.sum([held[name] for name in rest], axis=0)
     curves[last] = held[last]
+    # Dark and light in turn, so that neighbours differ without colour too.
     colours = matplotlib.colormaps["tab20"].colors  # type: ignore[attr-defined]
     axes.stackplot(
-        range(len(plan.schedule)),
+        range(len(schedule)),
         [curve / _MEBIBYTE for curve in curves.values()],
         labels=[shortened(name, 40) for name in curves],
         colors=["0.8", *colours[: len(shown)], *["0.6"] * bool(rest), "0.3"],
         step="mid",
     )
-    size = plan.budget / _MEBIBYTE
-    axes.axhline(size, color="tab:red", linewidth=2, label=f"budget {size:.1f}")
-    peak = simulate(plan.graph, plan.schedule).timeline
-    axes.plot(int(peak.argmax()), int(peak.max()) / _MEBIBYTE, "kv", label="peak of live values")
-    axes.set(xlabel="step of the schedule", ylabel="memory held, MiB", xlim=(0, len(peak) - 1))
+    size = budget / _MEBIBYTE
+    axes.axhline(size, color="tab:red", linewidth=2, linestyle="--", label=f"budget {size:.1f}")
+    for how, peak in peaks.items():
+        size = peak / _MEBIBYTE
+        axes.axhline(size, color="black", linestyle=":", label=f"peak, {how} {size:.1f}")
+    timeline = simulate(graph, schedule).timeline
+    place, size = int(timeline.argmax()), int(timeline.max()) / _MEBIBYTE
+    axes.plot(place, size, "kv", label=f"peak of live values {size:.1f}")
+    axes.set(xlabel="step of the schedule", ylabel="memory held, MiB")
+    axes.set_xlim(0, max(1, len(timeline) - 1))
     axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5), reverse=True)
 
 
-def _draw_schedule(axes: Axes, graph: ComputationGraph, schedule: Schedule) -> None:
-    """A row for every stage, a column for every node in the order of first computations."""
+def _draw_matrix(axes: Axes, graph: ComputationGraph, schedule: Schedule) -> None:
+    """R: a row for every stage, a column for every node in the order of first computations."""
     column: dict[int, int] = {}
-    first: list[tuple[int, int]] = []
     again: list[tuple[int, int]] = []
     for number in schedule.steps:
-        stage = len(column)
         if number in column:
-            again.append((column[number], stage))
+            again.append((column[number], len(column)))
         else:
-            column[number] = stage
-            first.append((stage, stage))
-    axes.plot(*zip(*first, strict=True), ",", color="tab:blue", label="first computation")
+            column[number] = len(column)
+    size = min(8.0, max(1.5, _MATRIX_POINTS / len(graph)))
+    mark: dict[str, Any] = {"marker": "s", "linestyle": "none", "markeredgewidth": 0.0}
+    stages = range(len(graph))
+    axes.plot(stages, stages, **mark, color="0.7", markersize=size, label="first computation")
     if again:
-        axes.plot(
-            *zip(*again, strict=True), "s", color="tab:red", markersize=2, label="recomputation"
-        )
+        nodes, at = zip(*again, strict=True)
+        label = f"recomputation, {len(again)} times"
+        axes.plot(nodes, at, **mark, color="black", markersize=size, label=label)
     axes.set(
         xlabel="node, in the order of first computations",
         ylabel="stage",

@@ -1,0 +1,1 @@
+"""This installation in, findings out: what is there, and whether a step trains by a plan here."""

@@ -1,0 +1,59 @@
+"""The folders of profiles and plans: how much is in them, and whether they can be used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from checkmate_tf.doctor.finding import Finding
+from checkmate_tf.planning.plan_store import VARIABLE, plan_files, plan_folder, read_entry
+from profiles.profile_files import read_profile
+from profiles.store import cache_folder
+from solvers import CheckmateError, format_bytes
+
+
+def kept_files() -> Finding:
+    """Folders, counts and bytes of the user's profiles and plans."""
+    facts, wrong = [], []
+    profiles, plans = cache_folder(), plan_folder()
+    kept: list[tuple[str, Path, list[Path], Callable[[Path], object]]]
+    kept = [("profiles", profiles, sorted(profiles.glob("*.json")), read_profile)]
+    if plans is not None:
+        kept.append(("plans", plans, plan_files(), read_entry))
+    for name, folder, files, read in kept:
+        broken = [path for path in files if not _can_be_read(path, read)]
+        facts.append((name, f"{folder}: {_in_words(files)}"))
+        if not _can_be_written(folder):
+            variable = VARIABLE if name == "plans" else "CHECKMATE_TF_CACHE"
+            wrong.append(f"{folder} can't be written: let {variable} name a folder that can")
+        if broken:
+            wrong.append(f"{broken[0]} is broken: checkmate-tf {name} {_CLEAR[name]}")
+    if plans is None:
+        facts.append(("plans", f"none are kept: {VARIABLE} says so"))
+    return Finding(not wrong, "; ".join(wrong) or "works", tuple(facts))
+
+
+_CLEAR = {"profiles": "clear", "plans": "--clear"}
+
+
+def _in_words(files: Sequence[Path]) -> str:
+    if not files:
+        return "nothing yet"
+    size = sum(path.stat().st_size for path in files)
+    return f"{len(files)} file{'s' * (len(files) > 1)}, {format_bytes(size)}"
+
+
+def _can_be_read(path: Path, read: Callable[[Path], object]) -> bool:
+    try:
+        read(path)
+    except CheckmateError:
+        return False
+    return True
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Whether files can be made in it, or the folder itself where it is not there yet."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)

@@ -1,0 +1,25 @@
+"""Pictures in files, whole or not at all."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from solvers.errors import CheckmateError
+from solvers.graph.files import write_whole
+
+
+def write_picture(figure: Figure, path: str | Path) -> None:
+    """Write a picture, in the format that the suffix of `path` says.
+
+    Raises:
+        CheckmateError: there is no such format, or the file can't be written.
+    """
+    kind = Path(path).suffix[1:].lower()
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise CheckmateError(f"{path}: a picture's file ends in .png, .pdf or .svg")
+    contents = BytesIO()
+    figure.savefig(contents, format=kind, dpi=120)
+    write_whole(path, contents.getvalue())
