@@ -122,18 +122,20 @@ def _draw_matrix(axes: Axes, graph: ComputationGraph, schedule: Schedule) -> Non
             again.append((column[number], len(column)))
         else:
             column[number] = len(column)
-    size = min(8.0, max(1.5, _MATRIX_POINTS / len(graph)))
+    size = min(8.0, max(2.0, _MATRIX_POINTS / len(graph)))
     mark: dict[str, Any] = {"marker": "s", "linestyle": "none", "markeredgewidth": 0.0}
     stages = range(len(graph))
     axes.plot(stages, stages, **mark, color="0.7", markersize=size, label="first computation")
     if again:
         nodes, at = zip(*again, strict=True)
         label = f"recomputation, {len(again)} times"
-        axes.plot(nodes, at, **mark, color="black", markersize=size, label=label)
+        axes.plot(nodes, at, **mark, color="black", markersize=max(4.0, size), label=label)
     axes.set(
         xlabel="node, in the order of first computations",
         ylabel="stage",
         xlim=(-0.5, len(graph) - 0.5),
         ylim=(len(graph) - 0.5, -0.5),
     )
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    legend = axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    for each in legend.get_lines():
+        each.set_markersize(6)
