@@ -110,7 +110,7 @@ def test_the_picture(result, tmp_path):
     assert axes.get_xlabel() == "budget, MiB"
     result.plot(tmp_path / "curve.png")
     assert image.imread(tmp_path / "curve.png").shape[0] > 300
-    with pytest.raises(CheckmateError, match="a picture.s file ends in"):
+    with pytest.raises(CheckmateError, match="a picture's file ends"):
         result.plot(tmp_path / "curve.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["curve.png"]
 
