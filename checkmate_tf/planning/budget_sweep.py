@@ -158,7 +158,7 @@ class BudgetSweep(PlanSearch):
         """
         show(0, "the least memory")
         self._seen = [self._unchanged()]
-        self._seen.append(self._planned(self._solved(None, _LEAST_TIME, solver="auto")))
+        self._seen.append(self._planned(self._schedules.solved(None, _LEAST_TIME, solver="auto")))
         # First, so that the budgets lie between what these two really hold.
         self._try_all([], lambda what: show(0, what))
         between = self._spaced(count)[1:-1]
@@ -235,8 +235,10 @@ class BudgetSweep(PlanSearch):
             if best is not None and self._seen[best].plan.overhead <= _NOTHING:
                 return
             left = max(0.01, share * (deadline - time.monotonic()))
-            self._known = [each.plan.schedule for each in self._seen]  # all, to begin with
-            solution = self._solved(live, left / self._time_limit)
+            self._schedules.known = [
+                each.plan.schedule for each in self._seen
+            ]  # all, to begin with
+            solution = self._schedules.solved(live, left / self._time_limit)
             if solution.schedule is None:
                 return
             self._seen.append(self._planned(solution))

@@ -19,10 +19,9 @@ from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     AIM,
-    ENOUGH_PER_NODE,
-    ENOUGH_SECONDS,
     EXHAUSTED,
     FIRST_SHARE,
     FOUND_AGAIN,
@@ -31,15 +30,13 @@ from checkmate_tf.planning.settings import (
     LEANER_TIME,
     LEANEST_TIMES,
     LEAST_TIME,
-    LONGER,
     NEAR_ENOUGH,
     PLAN_TIMES,
     SCATTER,
 )
 from checkmate_tf.planning.trial_run import TrialRunError, TrialRunner
-from checkmate_tf.progress import solver_progress
 from checkmate_tf.user_warnings import warn_user
-from solvers import BudgetError, Schedule, Solution, Status, find_solver, format_bytes, solve
+from solvers import BudgetError, Solution, Status, format_bytes, solve
 from solvers.graph import input_order_peak
 from solvers.local_search.least_memory import find_least_memory
 from solvers.problem import Order
@@ -135,8 +132,9 @@ class PlanSearch:
         self._time_limit = time_limit
         self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
-        self._verbose = verbose
-        self._known: list[Schedule] = []  # the schedule found last
+        self._schedules = ScheduleSolver(
+            self._graph, solver, order, time_limit, self._interrupts, verbose
+        )
         self._offset = 0  # bytes that the latest trial run held more than was forecast
 
     def run(self) -> FoundPlan:
@@ -174,7 +172,7 @@ class PlanSearch:
             BudgetError: the device has too little memory for every such plan that was found.
         """
         for seed, share in enumerate(LEANEST_TIMES):
-            candidate = self._planned(self._solved(None, share, seed, solver))
+            candidate = self._planned(self._schedules.solved(None, share, seed, solver))
             unchanged = self._unchanged()
             if self._expected(unchanged) < self._expected(candidate):
                 candidate = unchanged
@@ -195,9 +193,9 @@ class PlanSearch:
 
     def _first_solution(self) -> Solution:
         """With room for what the allocator wastes; if there is no such schedule, without."""
-        solution = self._solved(FIRST_SHARE * self._allowed, PLAN_TIMES[0])
+        solution = self._schedules.solved(FIRST_SHARE * self._allowed, PLAN_TIMES[0])
         if solution.schedule is None:
-            solution = self._solved(self._allowed, PLAN_TIMES[0])
+            solution = self._schedules.solved(self._allowed, PLAN_TIMES[0])
         return solution
 
     def _candidates(self, first: Solution) -> Iterator[Candidate]:
@@ -205,7 +203,7 @@ class PlanSearch:
         allowed = self._allowed
         activations = leanest = FIRST_SHARE * allowed
         for number, share in enumerate(PLAN_TIMES):
-            solution = self._solved(activations, share) if number else first
+            solution = self._schedules.solved(activations, share) if number else first
             if solution.schedule is None:
                 break
             candidate = self._planned(solution)
@@ -227,11 +225,11 @@ class PlanSearch:
         """More plans, each leaner than the one before it, and the leanest at last."""
         for number in range(1, LEANER_PLANS + 1):
             activations *= 1 - LEANER_BY
-            solution = self._solved(activations, LEANER_TIME, number)
+            solution = self._schedules.solved(activations, LEANER_TIME, number)
             if solution.schedule is not None:
                 yield self._tried_if_it_fits(solution)
         # Rules look for no leanest one.
-        solution = self._solved(None, LEANEST_TIMES[-1], solver="auto")
+        solution = self._schedules.solved(None, LEANEST_TIMES[-1], solver="auto")
         if solution.schedule is not None:
             yield self._tried_if_it_fits(solution)
 
@@ -283,45 +281,6 @@ class PlanSearch:
         return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
 
     # How a plan is made.
-
-    def _solved(
-        self,
-        activations: float | None,
-        time_share: float,
-        seed: int = 0,
-        solver: str | None = None,
-    ) -> Solution:
-        """A solver's answer, in that share of the time limit.
-
-        Args:
-            activations: bytes for them by the memory model; None for the least that is found.
-            time_share: of the time limit.
-            seed: for solvers that draw random numbers.
-            solver: instead of the one that was asked for.
-        """
-        graph, name = self._graph, solver or self._solver
-        time_limit = time_share * self._time_limit
-        options: dict[str, Any] = {}
-        if activations is not None:
-            enough = ENOUGH_SECONDS + ENOUGH_PER_NODE * len(graph)
-            time_limit = min(time_limit, max(enough, LONGER * self._time_limit))
-            if "starts" in find_solver(name).options:
-                options["starts"] = self._known
-        with solver_progress(graph, time_limit, bool(self._verbose)) as show:
-            solution = solve(
-                graph,
-                "min" if activations is None else max(1, graph.fixed_bytes + int(activations)),
-                name,
-                time_limit,
-                order=self._order,
-                seed=seed,
-                on_progress=show,
-                **options,
-            )
-        self._interrupts.pass_on()
-        if solution.schedule is not None:
-            self._known = [solution.schedule]
-        return solution
 
     def _planned(self, solution: Solution) -> Candidate:
         """The plan of a solution that has a schedule, with a forecast."""

@@ -1,0 +1,85 @@
+"""A solver's schedules of one graph, asked for again and again with other budgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkmate_tf.interrupts import Interrupts
+from checkmate_tf.planning.settings import ENOUGH_PER_NODE, ENOUGH_SECONDS, LONGER
+from checkmate_tf.progress import solver_progress
+from solvers import ComputationGraph, Schedule, Solution, Status, find_solver, solve
+from solvers.problem import Order
+
+
+class ScheduleSolver:
+    """Asks a solver for schedules of one graph; each search begins where the one before it ended.
+
+    Attributes:
+        time_limit: seconds that the shares are of.
+        known: the schedules to begin with.
+    """
+
+    def __init__(
+        self,
+        graph: ComputationGraph,
+        solver: str,
+        order: Order,
+        time_limit: float,
+        interrupts: Interrupts,
+        verbose: int,
+    ) -> None:
+        """0 for `verbose` shows no progress."""
+        self.time_limit = time_limit
+        self.known: list[Schedule] = []
+        self._graph = graph
+        self._solver = solver
+        self._order = order
+        self._interrupts = interrupts
+        self._verbose = verbose
+
+    def solved(
+        self,
+        activations: float | None,
+        time_share: float,
+        seed: int = 0,
+        solver: str | None = None,
+    ) -> Solution:
+        """A solver's answer, in that share of the time limit.
+
+        Args:
+            activations: bytes for them by the memory model; None for the least that is found.
+            time_share: of the time limit, at most: a schedule that is found soon is good enough.
+            seed: for solvers that draw random numbers.
+            solver: instead of the one that was asked for.
+        """
+        name, longest = solver or self._solver, time_share * self.time_limit
+        if activations is None:
+            return self._ask("min", name, longest, seed, {})
+        budget = max(1, self._graph.fixed_bytes + int(activations))
+        options = {"starts": self.known} if "starts" in find_solver(name).options else {}
+        enough = ENOUGH_SECONDS + ENOUGH_PER_NODE * len(self._graph)
+        soon = min(longest, max(enough, LONGER * self.time_limit))
+        solution = self._ask(budget, name, soon, seed, options)
+        if solution.status is Status.TIMEOUT and soon < longest:
+            # Near the least memory a search that is over soon may end above the budget.
+            solution = self._ask(budget, name, longest, seed, options)
+        return solution
+
+    def _ask(
+        self, budget: int | str, solver: str, seconds: float, seed: int, options: dict[str, Any]
+    ) -> Solution:
+        with solver_progress(self._graph, seconds, bool(self._verbose)) as show:
+            solution = solve(
+                self._graph,
+                budget,
+                solver,
+                seconds,
+                order=self._order,
+                seed=seed,
+                on_progress=show,
+                **options,
+            )
+        self._interrupts.pass_on()
+        if solution.schedule is not None:
+            self.known = [solution.schedule]
+        return solution
