@@ -7,12 +7,16 @@ the seconds. A phase inside another one counts for itself alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 ORDER = ("trace", "extract", "solve", "trials", "emit")
 """The phases, in the order in which they begin."""
+
+
+Show = Callable[[str, Mapping[str, float]], None]
+"""Is told which phase goes on, and the seconds of each so far."""
 
 
 class Stopwatch:
@@ -22,8 +26,10 @@ class Stopwatch:
         seconds: of each phase so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, show: Show | None = None) -> None:
+        """`show` is called whenever another phase begins or goes on."""
         self.seconds: dict[str, float] = {}
+        self._show = show
         self._running: list[str] = []
         self._since = 0.0
 
@@ -31,11 +37,17 @@ class Stopwatch:
         """Another phase begins; the one around it rests."""
         self._count()
         self._running.append(name)
+        self._tell()
 
     def end(self) -> None:
         """The innermost phase ends."""
         self._count()
         self._running.pop()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._show is not None and self._running:
+            self._show(self._running[-1], self.seconds)
 
     def _count(self) -> None:
         now = time.perf_counter()
@@ -49,8 +61,12 @@ _CURRENT: ContextVar[Stopwatch | None] = ContextVar("stopwatch", default=None)
 
 
 @contextmanager
-def stopwatch(known: Mapping[str, float] | None = None) -> Iterator[Stopwatch]:
+def stopwatch(
+    known: Mapping[str, float] | None = None, show: Show | None = None
+) -> Iterator[Stopwatch]:
     """Adds up the seconds of the phases inside, to those that are `known`.
+
+    `show` is told when another phase begins or goes on.
 
     Example:
         >>> with stopwatch({"trace": 2.0}) as watch:
@@ -59,7 +75,7 @@ def stopwatch(known: Mapping[str, float] | None = None) -> Iterator[Stopwatch]:
         >>> sorted(watch.seconds), watch.seconds["trace"]
         (['solve', 'trace', 'trials'], 2.0)
     """
-    watch = Stopwatch()
+    watch = Stopwatch(show)
     watch.seconds |= known or {}
     token = _CURRENT.set(watch)
     try:

@@ -2,37 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from profiles.operation import Operation
 from solvers import ComputationGraph
 from solvers import Progress as Report
 from solvers.comparison import Row, overhead
 
+_SAY: ContextVar[Callable[[str], None] | None] = ContextVar("say", default=None)
+"""Says in the display of planning what the phase under way does; None where there is none."""
+
+
+@contextmanager
+def planning_progress(shown: bool) -> Iterator[Callable[[str, Mapping[str, float]], None]]:
+    """One display for all of planning: its phases with their seconds, and what goes on now.
+
+    Yields what a `checkmate_tf.phases.stopwatch` shows.
+    """
+    columns = (
+        SpinnerColumn(),
+        TextColumn("checkmate_tf plans"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[phases]}{task.description}"),
+    )
+    with _progress(*columns, shown=shown) as progress:
+        task = progress.add_task("", total=None, phases="")
+
+        def show(running: str, seconds: Mapping[str, float]) -> None:
+            ended = [f"{name} {each:.0f} s" for name, each in seconds.items() if name != running]
+            progress.update(task, phases=", ".join([*ended, running]), description="")
+
+        def say(what: str) -> None:
+            progress.update(task, description=f": {what}")
+
+        token = _SAY.set(say)
+        try:
+            yield show
+        finally:
+            _SAY.reset(token)
+
+
+def say(what: str) -> None:
+    """Say in the display of planning what the phase under way does; without one, nothing."""
+    if (show := _SAY.get()) is not None:
+        show(what)
+
+
+def say_report(graph: ComputationGraph) -> Callable[[Report], None]:
+    """Says a solver's reports: the overheads of the incumbent and of the bound."""
+    return lambda report: say(_in_words(graph, report))
+
 
 @contextmanager
 def solver_progress(
-    graph: ComputationGraph, time_limit: float, shown: bool = True
+    graph: ComputationGraph, time_limit: float
 ) -> Iterator[Callable[[Report], None]]:
     """Shows time against the limit, and the overheads of the incumbent and of the bound."""
     columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with _progress(*columns, shown=shown) as progress:
+    with _progress(*columns) as progress:
         task = progress.add_task("", total=time_limit)
+        yield lambda report: progress.update(
+            task,
+            completed=report.seconds,
+            description=f"{_in_words(graph, report)} {report.phase}",
+        )
 
-        def show(report: Report) -> None:
-            best = _percent(overhead(graph, report.cost))
-            bound = _percent(overhead(graph, report.bound))
-            progress.update(
-                task,
-                completed=report.seconds,
-                description=f"overhead {best}, bound {bound} {report.phase}",
-            )
 
-        yield show
+def _in_words(graph: ComputationGraph, report: Report) -> str:
+    best, bound = (_percent(overhead(graph, each)) for each in (report.cost, report.bound))
+    return f"overhead {best}, bound {bound}"
 
 
 @contextmanager
@@ -97,9 +147,10 @@ def measuring_progress() -> Iterator[Callable[[Iterable[Operation]], Iterator[Op
         yield passed_on
 
 
-def _progress(*columns: BarColumn | TextColumn | TimeElapsedColumn, shown: bool = True) -> Progress:
+def _progress(*columns: ProgressColumn, shown: bool = True) -> Progress:
     console = Console(stderr=True)
-    is_seen = shown and console.is_terminal
+    # A terminal has room for one display at a time.
+    is_seen = shown and console.is_terminal and _SAY.get() is None
     return Progress(*columns, console=console, transient=True, disable=not is_seen)
 
 

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -22,7 +23,7 @@ from checkmate_tf.distribution.strategies import (
     replica_context,
 )
 from checkmate_tf.memory.measure import arriving_bytes, held_bytes
-from checkmate_tf.phases import phase, stopwatch
+from checkmate_tf.phases import Stopwatch, phase, stopwatch
 from checkmate_tf.planning.compiled_planner import CompiledPlanner
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
@@ -30,6 +31,7 @@ from checkmate_tf.planning.plan_line import line_about
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
+from checkmate_tf.progress import planning_progress
 from checkmate_tf.rewriting.batch_guard import call_if_larger
 from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
@@ -258,7 +260,7 @@ class RematerializedStep:
             tracing: seconds that its trace has taken.
         """
         compiled = self._is_compiled()
-        with stopwatch({"trace": tracing}) as watch:
+        with self._timed({"trace": tracing}) as watch:
             planned = self._plan(concrete, batch_size, arriving)
             if planned is None:
                 return cast(Callable[..., Any], concrete)
@@ -272,13 +274,20 @@ class RematerializedStep:
         budget = planned.plan.budget
 
         def leaner(margin: int) -> Callable[..., Any]:
-            with stopwatch() as watch:
+            with self._timed({}) as watch:
                 leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
             self._tell(leaner_one, watch.seconds)
             return leaner_step
 
         return MonitoredStep(step, budget, leaner, partial(self._planner.forget, planned))
+
+    @contextmanager
+    def _timed(self, known: dict[str, float]) -> Iterator[Stopwatch]:
+        """Counts the seconds of planning, and shows where it is."""
+        shown = bool(self.request.verbose)
+        with planning_progress(shown) as show, stopwatch(known, show) as watch:
+            yield watch
 
     def _tell(self, planned: PlannedStep, seconds: dict[str, float]) -> None:
         """Say in one line what was planned, in so many seconds for each phase."""
@@ -322,7 +331,7 @@ class RematerializedStep:
         tracing = time.perf_counter() - begun
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest
         try:
-            with stopwatch({"trace": tracing}) as watch:
+            with self._timed({"trace": tracing}) as watch:
                 planned = self._plan(concrete, size)
         except CheckmateError:
             raise

@@ -76,8 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _planned(target: str, request: Request, elsewhere: bool) -> Plan | None:
     from checkmate_tf.phases import phase, stopwatch
     from checkmate_tf.planning.planner import Planner
+    from checkmate_tf.progress import planning_progress
 
-    with stopwatch() as watch:
+    with planning_progress(shown=True) as show, stopwatch(show=show) as watch:
         with phase("trace"):
             concrete = _traced(target, request.batch_size)
         planned = (

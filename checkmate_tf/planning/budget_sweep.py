@@ -145,7 +145,6 @@ class BudgetSweep(PlanSearch):
             request.time_limit,
             trial_run,
             interrupts,
-            verbose=0,
         )
         self._seen: list[Candidate] = []  # that of the unchanged step is the first
         self._ran: set[int] = set()  # numbers of those that have run for trial

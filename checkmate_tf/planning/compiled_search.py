@@ -17,13 +17,13 @@ from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.planner import PlannedStep
 from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     COMPILED_AIMS,
     COMPILED_FIRST_SHARE,
     COMPILED_NEAR_ENOUGH,
     COMPILED_TIMES,
 )
-from checkmate_tf.progress import solver_progress
 from checkmate_tf.rewriting.rewrite import emit_schedule, function_of
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
@@ -64,6 +64,10 @@ class CompiledSearch:
         self.resident = resident
         self.notes = notes
         self.interrupts = interrupts
+        # XLA has an order of its own: it keeps a plan's if that is the step's, too.
+        self.schedules = ScheduleSolver(
+            self.graph, request.solver, "fixed", request.time_limit, interrupts
+        )
         unchanged = Schedule(range(len(self.graph)))
         kept = solve(self.graph, simulate(self.graph, unchanged).peak, "checkpoint_all")
         traced = as_traced(extracted.program.concrete)
@@ -120,7 +124,8 @@ class CompiledSearch:
 
     def _try(self, live: float | None, time_share: float) -> _Compiled | None:
         """A plan of so many live bytes, compiled; of the least for None."""
-        solution = self._solved(live, time_share)
+        rule = "auto" if live is None else None
+        solution = self.schedules.solved(live, time_share, solver=rule)
         schedule = solution.schedule
         if schedule is None or any(schedule == each.schedule for each in self.tried):
             return None
@@ -129,21 +134,6 @@ class CompiledSearch:
         self.tried.append(_Compiled(self._allocated(function), schedule, solution))
         self.interrupts.pass_on()
         return self.tried[-1]
-
-    def _solved(self, live: float | None, time_share: float) -> Solution:
-        graph, seconds = self.graph, time_share * self.request.time_limit
-        with solver_progress(graph, seconds) as show:
-            solution = solve(
-                graph,
-                "min" if live is None else max(1, graph.fixed_bytes + int(live)),
-                "auto" if live is None else self.request.solver,
-                seconds,
-                # XLA has an order of its own: it keeps a plan's if that is the step's, too.
-                order="fixed",
-                on_progress=show,
-            )
-        self.interrupts.pass_on()
-        return solution
 
     def _allocated(self, function: Any) -> CompiledMemory:
         program = self.extracted.program

@@ -122,9 +122,8 @@ class PlanSearch:
         time_limit: float,
         trial_run: TrialRunner | None,
         interrupts: Interrupts | None = None,
-        verbose: int = 1,
     ) -> None:
-        """Without `trial_run`, plans are forecast only; 0 for `verbose` shows no progress."""
+        """Without `trial_run`, plans are forecast only."""
         self._situation = situation
         self._graph = situation.extracted.graph
         self._solver = solver
@@ -132,9 +131,7 @@ class PlanSearch:
         self._time_limit = time_limit
         self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
-        self._schedules = ScheduleSolver(
-            self._graph, solver, order, time_limit, self._interrupts, verbose
-        )
+        self._schedules = ScheduleSolver(self._graph, solver, order, time_limit, self._interrupts)
         self._offset = 0  # bytes that the latest trial run held more than was forecast
 
     def run(self) -> FoundPlan:

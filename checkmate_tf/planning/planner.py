@@ -278,7 +278,6 @@ def _planned(
         request.time_limit,
         run if request.trial_run else None,
         interrupts,
-        request.verbose,
     )
     try:
         with phase("solve"):

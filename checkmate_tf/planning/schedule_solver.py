@@ -6,7 +6,7 @@ from typing import Any
 
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.planning.settings import ENOUGH_PER_NODE, ENOUGH_SECONDS, LONGER
-from checkmate_tf.progress import solver_progress
+from checkmate_tf.progress import say_report
 from solvers import ComputationGraph, Schedule, Solution, Status, find_solver, solve
 from solvers.problem import Order
 
@@ -26,16 +26,13 @@ class ScheduleSolver:
         order: Order,
         time_limit: float,
         interrupts: Interrupts,
-        verbose: int,
     ) -> None:
-        """0 for `verbose` shows no progress."""
         self.time_limit = time_limit
         self.known: list[Schedule] = []
         self._graph = graph
         self._solver = solver
         self._order = order
         self._interrupts = interrupts
-        self._verbose = verbose
 
     def solved(
         self,
@@ -68,17 +65,16 @@ class ScheduleSolver:
     def _ask(
         self, budget: int | str, solver: str, seconds: float, seed: int, options: dict[str, Any]
     ) -> Solution:
-        with solver_progress(self._graph, seconds, bool(self._verbose)) as show:
-            solution = solve(
-                self._graph,
-                budget,
-                solver,
-                seconds,
-                order=self._order,
-                seed=seed,
-                on_progress=show,
-                **options,
-            )
+        solution = solve(
+            self._graph,
+            budget,
+            solver,
+            seconds,
+            order=self._order,
+            seed=seed,
+            on_progress=say_report(self._graph),
+            **options,
+        )
         self._interrupts.pass_on()
         if solution.schedule is not None:
             self.known = [solution.schedule]

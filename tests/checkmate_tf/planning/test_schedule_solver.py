@@ -13,7 +13,7 @@ GRAPH = unit_chain(40)
 
 
 def solver(name: str, time_limit: float) -> ScheduleSolver:
-    return ScheduleSolver(GRAPH, name, "fixed", time_limit, Interrupts(), verbose=0)
+    return ScheduleSolver(GRAPH, name, "fixed", time_limit, Interrupts())
 
 
 def test_a_search_without_time_of_its_own_returns_what_is_known() -> None:
