@@ -102,7 +102,8 @@ def rematerialize(
         plan: a plan, or the file of one, that `step.plan.save` or `checkmate-tf plan` wrote for
             this step; then nothing is searched for or tried, and no budget need be given. Without
             it a plan that was kept for such a step is taken; see docs/plans.md.
-        verbose: 0 says nothing after planning; 1 says in one line what came out.
+        verbose: 0 is silent; 1 shows on a terminal where planning is, and says in one line what
+            came out.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.
