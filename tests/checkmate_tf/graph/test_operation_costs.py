@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -49,9 +50,9 @@ def test_a_plot_has_a_bar_for_each_of_the_costliest(
     drawn: list[Figure] = []
     save = Figure.savefig
 
-    def keep(figure: Figure, path: str | Path) -> None:
+    def keep(figure: Figure, *args: Any, **kwargs: Any) -> None:
         drawn.append(figure)
-        save(figure, path)
+        save(figure, *args, **kwargs)
 
     monkeypatch.setattr(Figure, "savefig", keep)
     rows = costs_of_operations([SELU, RELU, RELU, RELU, TANH], MODEL)

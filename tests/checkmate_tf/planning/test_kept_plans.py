@@ -186,7 +186,7 @@ def counted():
 
 
 def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
-    budget = held_bytes() + 8 * x.dtype.size * x.shape.num_elements()
+    budget = held_bytes() + DEPTH * x.dtype.size * x.shape.num_elements()
     asked = {"budget": budget, "on_infeasible": "min"}  # the rule may know no leaner plan
     first, _ = start(step, x, **asked)
     room = budget - max(first.plan.predicted_peak, first.plan.measured_peak)
