@@ -92,7 +92,7 @@ def largest_batch(
         >>> found = largest_batch(
         ...     loss_and_gradient,
         ...     batch=tf.TensorSpec((None, 256)),
-        ...     device_memory="24MiB",
+        ...     device_memory="96MiB",
         ...     time_limit=1,
         ... )
         >>> found.batch_size > found.unchanged > 0 and found.plan.overhead <= found.most_overhead
