@@ -152,7 +152,7 @@ def test_a_step_that_knows_no_model_is_planned_for_xla():
     train = type(model).train_step
     hidden = {"model": model}
     model.train_step = checkmate_tf.rematerialize(
-        lambda data: train(hidden["model"], data), budget=0.7, batch_size=512, time_limit=2
+        lambda data: train(hidden["model"], data), budget=0.7, batch_size=512, time_limit=10
     )
     fit_dense(model)
     assert model.jit_compile
@@ -186,7 +186,7 @@ def free_step(x):
 @pytest.mark.parametrize("how", ["nested", "itself", "itself, inside another"])
 def test_a_function_that_is_compiled_has_a_plan_for_xla(how):
     function = tf.function(free_step, jit_compile=how.startswith("itself"))
-    step = checkmate_tf.rematerialize(function, budget=0.7, time_limit=2)
+    step = checkmate_tf.rematerialize(function, budget=0.7, time_limit=10)
     inner = tf.function(step.__call__)
     outer = {
         "nested": tf.function(inner, jit_compile=True),
