@@ -93,14 +93,18 @@ def starts(row: Row) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def print_table(rows: tuple[Row, ...], measured: dict[str, list[dict[str, Any]]]) -> None:
-    """Medians, where the time of the first start goes, and what the plan is worth."""
+    """Medians, where the time of the first start goes, and what the plan is worth.
+
+    "extra" is the planned extra time, "of budget" the share of it that a step holds, "MiB" what
+    planning adds to the process's own peak on the host.
+    """
     table = Table(title="Seconds to the first step's result", title_justify="left")
     for heading in ("step", "plain", "first", "more", "goal", "second", "more"):
         table.add_column(heading, justify="left" if heading == "step" else "right")
     phases = Table(title="The first start", title_justify="left")
     names = ("trace", "extract", "solve", "trials", "emit")
-    for heading in ("step", *names, "overhead %", "peak ÷ budget", "MiB more"):
-        phases.add_column(heading, justify="left" if heading == "step" else "right")
+    for heading in ("step", *names, "extra %", "of budget", "MiB"):
+        phases.add_column(heading, justify="left" if heading == "step" else "right", no_wrap=True)
     for row in rows:
         of = measured[row.name]
         plain, first, second = (
