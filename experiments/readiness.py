@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -101,7 +102,9 @@ def print_table(rows: tuple[Row, ...], measured: dict[str, list[dict[str, Any]]]
     table = Table(title="Seconds to the first step's result", title_justify="left")
     for heading in ("step", "plain", "first", "more", "goal", "second", "more"):
         table.add_column(heading, justify="left" if heading == "step" else "right")
-    phases = Table(title="The first start", title_justify="left")
+    phases = Table(
+        title="The first start", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
     names = ("trace", "extract", "solve", "trials", "emit")
     for heading in ("step", *names, "extra %", "of budget", "MiB"):
         phases.add_column(heading, justify="left" if heading == "step" else "right", no_wrap=True)
