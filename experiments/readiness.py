@@ -96,7 +96,7 @@ def starts(row: Row) -> Iterator[tuple[str, dict[str, Any]]]:
 def print_table(rows: tuple[Row, ...], measured: dict[str, list[dict[str, Any]]]) -> None:
     """Medians, where the time of the first start goes, and what the plan is worth.
 
-    "extra" is the planned extra time, "of budget" the share of it that a step holds, "MiB" what
+    "extra" is the planned extra time, "used" the share of the budget that a step holds, "MiB" what
     planning adds to the process's own peak on the host.
     """
     table = Table(title="Seconds to the first step's result", title_justify="left")
@@ -106,7 +106,7 @@ def print_table(rows: tuple[Row, ...], measured: dict[str, list[dict[str, Any]]]
         title="The first start", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
     names = ("trace", "extract", "solve", "trials", "emit")
-    for heading in ("step", *names, "extra %", "of budget", "MiB"):
+    for heading in ("step", *names, "extra %", "used", "MiB"):
         phases.add_column(heading, justify="left" if heading == "step" else "right", no_wrap=True)
     for row in rows:
         of = measured[row.name]
