@@ -94,16 +94,20 @@ def spoken_progress(title: str) -> Iterator[Callable[[str], None]]:
         yield lambda doing: progress.update(task, description=doing)
 
 
-@contextmanager
-def points_progress(count: int) -> Iterator[Callable[[int, str], None]]:
-    """Shows how many of `count` points of a curve are known, and what is done now."""
-    columns = (
+def _counted() -> tuple[ProgressColumn, ...]:
+    """How many are done of those whose number is known, and what is said of them."""
+    return (
         BarColumn(20),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with _progress(*columns) as progress:
+
+
+@contextmanager
+def points_progress(count: int) -> Iterator[Callable[[int, str], None]]:
+    """Shows how many of `count` points of a curve are known, and what is done now."""
+    with _progress(*_counted()) as progress:
         task = progress.add_task("", total=count)
         yield lambda done, doing: progress.update(task, completed=done, description=doing)
 
@@ -111,13 +115,7 @@ def points_progress(count: int) -> Iterator[Callable[[int, str], None]]:
 @contextmanager
 def comparison_progress(count: int) -> Iterator[Callable[[Row], None]]:
     """Shows how many of `count` runs have ended, and the last of them."""
-    columns = (
-        BarColumn(20),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with _progress(*columns) as progress:
+    with _progress(*_counted()) as progress:
         task = progress.add_task("", total=count)
         yield lambda row: progress.update(
             task, advance=1, description=f"{row.solver} at {row.budget}: {row.status}"

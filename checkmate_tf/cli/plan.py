@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED, add_planning_arguments, check_folder
 from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import add_batch_size, load_step
+from checkmate_tf.cli.target import add_batch_size, add_step, load_step
 from solvers import BudgetError, CheckmateError
 
 if TYPE_CHECKING:
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A step, a budget, and where the plan goes."""
-    parser.add_argument(
-        "function",
-        metavar="MODULE:FUNCTION",
-        help="a tf.function with an input_signature, or a function without arguments that returns "
-        "one, or (step or compiled Keras model, example batch)",
-    )
+    add_step(parser)
     parser.add_argument(
         "--budget", required=True, metavar="8GiB|50%|min", help="as for rematerialize"
     )

@@ -18,6 +18,16 @@ TRACED = (
 """What MODULE:FUNCTION may name."""
 
 
+def add_step(parser: argparse.ArgumentParser) -> None:
+    """What `load_step` reads."""
+    parser.add_argument(
+        "function",
+        metavar="MODULE:FUNCTION",
+        help="a tf.function with an input_signature, or a function without arguments that returns "
+        "one, or (step or compiled Keras model, example batch)",
+    )
+
+
 def add_batch_size(parser: argparse.ArgumentParser) -> None:
     """The size of batches that a signature leaves open."""
     parser.add_argument(

@@ -12,18 +12,13 @@ from checkmate_tf.cli.arguments import (
     whole_number,
 )
 from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import add_batch_size, load_step
+from checkmate_tf.cli.target import add_batch_size, add_step, load_step
 from solvers import CheckmateError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A step, how many budgets, and where picture and plans go."""
-    parser.add_argument(
-        "function",
-        metavar="MODULE:FUNCTION",
-        help="a tf.function with an input_signature, or a function without arguments that returns "
-        "one, or (step or compiled Keras model, example batch)",
-    )
+    add_step(parser)
     parser.add_argument(
         "--points", type=whole_number, default=9, metavar="N", help="budgets (default: 9)"
     )

@@ -124,8 +124,9 @@ class CompiledSearch:
 
     def _try(self, live: float | None, time_share: float) -> _Compiled | None:
         """A plan of so many live bytes, compiled; of the least for None."""
-        rule = "auto" if live is None else None
-        solution = self.schedules.solved(live, time_share, solver=rule)
+        # Rules look for no leanest one.
+        solver = "auto" if live is None else None
+        solution = self.schedules.solved(live, time_share, solver=solver)
         schedule = solution.schedule
         if schedule is None or any(schedule == each.schedule for each in self.tried):
             return None

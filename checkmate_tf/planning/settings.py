@@ -21,7 +21,8 @@ ENOUGH_SECONDS, ENOUGH_PER_NODE = 1.5, 1e-3
 percent of a pass of what ten times as long would find; it begins where the plan before it ended."""
 
 LONGER = 0.04
-"""Share of the time limit that a plan may take in any case: who asks for more time gets more."""
+"""Share of the time limit that a plan may take in any case, so that a longer limit gives longer
+searches."""
 
 NEAR_ENOUGH = 0.97
 """Share of the activations' part: a first plan that uses so much needs no better one."""
@@ -67,7 +68,8 @@ TRIAL_STEPS = 8
 stays."""
 
 FIRST_TRIAL_STEPS = 4
-"""So many are enough where they hold no more than was forecast, or too much."""
+"""Steps after which a trial run ends if the highest of them is no more than was forecast, or more
+than the budget."""
 
 TRIAL_SECONDS = 60.0
 """Seconds for each of them. A loop that waits for its inputs may wait for ever for made-up ones."""
