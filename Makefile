@@ -1,14 +1,15 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
 #   make test    lint, import rules, types, tests
-# and one that takes two hours or more:
-#   make paper   the paper's tables and figures; goes on where it was stopped
+# and two more:
+#   make docs    the pages as a site, in docs/site
+#   make paper   the paper's tables and figures, two hours or more; goes on where it was stopped
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test paper lint types tests clean
+.PHONY: demo test paper docs lint types tests clean
 
 demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
@@ -17,6 +18,9 @@ test: lint types tests
 
 paper: $(VENV)/installed
 	$(BIN)/python -m experiments.paper
+
+docs: $(VENV)/installed
+	$(BIN)/python -m sphinx -W -q -b html docs docs/site
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

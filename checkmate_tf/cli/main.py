@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         2
     """
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = parser().parse_args(argv)
         status: int = _command(arguments.command).run(arguments)
         return status
     except SystemExit as stop:  # argparse ends this way, also after --help
@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return NO_ANSWER
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Of all commands."""
     parser = _Parser(
         prog="checkmate-tf",
         description="Train within a memory budget: recompute values instead of keeping them.",

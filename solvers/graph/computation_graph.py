@@ -26,7 +26,7 @@ from solvers.graph.topological import inverse
 
 @dataclass(frozen=True)
 class ComputationGraph:
-    """An immutable graph of `Node`s in topological order.
+    """An immutable graph of nodes in topological order.
 
     Attributes:
         nodes: every node after all that it depends on.
