@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 from statistics import median
 from typing import Any
 
@@ -348,9 +349,22 @@ class PlanSearch:
         how = "no schedule exists" if proved else "no schedule was found"
         return BudgetError(
             f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
-            f"{format_bytes(situation.resident)} of it variables, inputs and what else is held; "
-            f"{format_bytes(least)} ({least} bytes) is the least that is likely to do, "
-            f"and none is possible below {format_bytes(known.bound + beside)}"
+            f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
+            f"{self._what_would_do(least)} By the values alone that are live at once, none is "
+            f"possible below {format_bytes(known.bound + beside)}"
             + about_the_largest_loop(situation.extracted, known.peak - graph.fixed_bytes),
             least=least,
         )
+
+    def _what_would_do(self, least: int) -> str:
+        """Two sentences: what the unchanged step needs, and what to write instead."""
+        situation = self._situation
+        measured = situation.measured_baseline_peak
+        unchanged = measured or situation.baseline_peak
+        how = "measured" if measured else "forecast"
+        told = f"The unchanged step needs {format_bytes(unchanged)} ({how}). "
+        told += f"What is likely to do is {format_bytes(least)} or more: budget={least}"
+        if situation.resident < least < unchanged:
+            share = (least - situation.resident) / (unchanged - situation.resident)
+            told += f", or budget={ceil(100 * share) / 100:g}"
+        return told + '; budget="min" takes the least that is found.'
