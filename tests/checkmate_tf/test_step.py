@@ -196,3 +196,14 @@ def test_an_error_in_the_step_shows_the_users_lines_alone(outer, batch_size):
     ours = {each for each in files if "/checkmate_tf/" in each and "/tests/" not in each}
     assert {each.rpartition("/")[2] for each in ours} <= {"step.py"}  # where it is raised again
     assert "During handling" not in text
+
+
+def test_a_budget_that_is_too_small_shows_no_line_of_planning():
+    options = {**QUICK, "budget": "20KiB"}  # the weights alone are 16
+    step = checkmate_tf.rematerialize(loss_and_gradient(some_weights()), **options)
+    with pytest.raises(checkmate_tf.BudgetError, match="is too small") as caught:
+        step(X)
+    files = {frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)}
+    ours = {each for each in files if "/checkmate_tf/" in each and "/tests/" not in each}
+    assert {each.rpartition("/")[2] for each in ours} <= {"step.py"}
+    assert all(each in str(caught.value) for each in ("unchanged step needs", "budget=", '"min"'))
