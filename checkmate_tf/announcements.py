@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 
 _LOGGER = logging.getLogger("checkmate_tf")
 
 
-def announce(line: str) -> None:
-    """Log a line at level INFO, and print it to stderr unless the log is shown there already."""
+def print_to_stderr(line: str) -> None:
+    """What shows an announcement where nothing else does."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def announce(line: str, show: Callable[[str], None] = print_to_stderr) -> None:
+    """Log a line at level INFO, and `show` it unless the log is on the terminal already."""
     _LOGGER.info(line)
     if not _is_shown():
-        print(f"checkmate_tf: {line}", file=sys.stderr, flush=True)
+        show(f"checkmate_tf: {line}")
 
 
 def _is_shown() -> bool:

@@ -102,8 +102,9 @@ def rematerialize(
         plan: a plan, or the file of one, that `step.plan.save` or `checkmate-tf plan` wrote for
             this step; then nothing is searched for or tried, and no budget need be given. Without
             it a plan that was kept for such a step is taken; see docs/plans.md.
-        verbose: 0 is silent; 1 shows on a terminal where planning is, and says in one line what
-            came out.
+        verbose: 0 is silent; 1 shows on a terminal and in a notebook where planning is, and says
+            in one line what came out; 2 says besides, also where nobody watches, how long each
+            phase took, and what was seen of each candidate plan.
 
     Raises:
         BudgetError: the budget is not a size, or (at the first call) is too small.

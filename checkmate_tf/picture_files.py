@@ -1,4 +1,4 @@
-"""Pictures in files, whole or not at all."""
+"""Pictures in notebooks, and in files, whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ from matplotlib.figure import Figure
 
 from solvers.errors import CheckmateError
 from solvers.graph.files import write_whole
+
+_NOTEBOOK_DPI = 80
+"""A notebook keeps what it shows."""
+
+
+class Picture(Figure):
+    """A figure that a notebook shows where it is the last line of a cell, without `pyplot`."""
+
+    def png(self) -> bytes:
+        """The contents of a PNG file, of a size for notebooks."""
+        contents = BytesIO()
+        self.savefig(contents, format="png", dpi=_NOTEBOOK_DPI)
+        return contents.getvalue()
+
+    _repr_png_ = png
 
 
 def write_picture(figure: Figure, path: str | Path) -> None:

@@ -1,8 +1,8 @@
-"""Progress bars on stderr, for a person who watches; nothing where stderr is no terminal."""
+"""Progress for a person who watches: on a terminal, or in a notebook; else nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -16,53 +16,40 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from checkmate_tf.notebooks import NotebookLine, NotebookLive, in_notebook
 from profiles.operation import Operation
 from solvers import ComputationGraph
 from solvers import Progress as Report
 from solvers.comparison import Row, overhead
 
-_SAY: ContextVar[Callable[[str], None] | None] = ContextVar("say", default=None)
-"""Says in the display of planning what the phase under way does; None where there is none."""
+_IS_TAKEN: ContextVar[bool] = ContextVar("is_taken", default=False)
+"""Whether a display is under way: there is room for one at a time."""
 
 
 @contextmanager
-def planning_progress(shown: bool) -> Iterator[Callable[[str, Mapping[str, float]], None]]:
-    """One display for all of planning: its phases with their seconds, and what goes on now.
+def display(
+    *columns: ProgressColumn, shown: bool = True, line: NotebookLine | None = None
+) -> Iterator[Progress]:
+    """One line of progress: on a terminal until it ends; in a notebook its last state stays.
 
-    Yields what a `checkmate_tf.phases.stopwatch` shows.
+    Args:
+        columns: of the line.
+        shown: whether there is one; without it there is none inside it either.
+        line: of a notebook, to go on with; by default a new one.
     """
-    columns = (
-        SpinnerColumn(),
-        TextColumn("checkmate_tf plans"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[phases]}{task.description}"),
-    )
-    with _progress(*columns, shown=shown) as progress:
-        task = progress.add_task("", total=None, phases="")
-
-        def show(running: str, seconds: Mapping[str, float]) -> None:
-            ended = [f"{name} {each:.0f} s" for name, each in seconds.items() if name != running]
-            progress.update(task, phases=", ".join([*ended, running]), description="")
-
-        def say(what: str) -> None:
-            progress.update(task, description=f": {what}")
-
-        token = _SAY.set(say)
-        try:
-            yield show
-        finally:
-            _SAY.reset(token)
-
-
-def say(what: str) -> None:
-    """Say in the display of planning what the phase under way does; without one, nothing."""
-    if (show := _SAY.get()) is not None:
-        show(what)
-
-
-def say_report(graph: ComputationGraph) -> Callable[[Report], None]:
-    """Says a solver's reports: the overheads of the incumbent and of the bound."""
-    return lambda report: say(_in_words(graph, report))
+    console = Console(stderr=True)
+    is_seen = shown and not _IS_TAKEN.get() and (console.is_terminal or in_notebook())
+    if in_notebook():  # each turn of a spinner would be a message to the browser
+        columns = tuple(each for each in columns if not isinstance(each, SpinnerColumn))
+    progress = Progress(*columns, console=console, transient=True, disable=not is_seen)
+    if in_notebook():
+        progress.live = NotebookLive(line or NotebookLine(), progress.get_renderable)
+    token = _IS_TAKEN.set(True)
+    try:
+        with progress:
+            yield progress
+    finally:
+        _IS_TAKEN.reset(token)
 
 
 @contextmanager
@@ -71,16 +58,17 @@ def solver_progress(
 ) -> Iterator[Callable[[Report], None]]:
     """Shows time against the limit, and the overheads of the incumbent and of the bound."""
     columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with _progress(*columns) as progress:
+    with display(*columns) as progress:
         task = progress.add_task("", total=time_limit)
         yield lambda report: progress.update(
             task,
             completed=report.seconds,
-            description=f"{_in_words(graph, report)} {report.phase}",
+            description=f"{report_in_words(graph, report)} {report.phase}",
         )
 
 
-def _in_words(graph: ComputationGraph, report: Report) -> str:
+def report_in_words(graph: ComputationGraph, report: Report) -> str:
+    """The overheads of a solver's incumbent and of its bound."""
     best, bound = (_percent(overhead(graph, each)) for each in (report.cost, report.bound))
     return f"overhead {best}, bound {bound}"
 
@@ -89,14 +77,15 @@ def _in_words(graph: ComputationGraph, report: Report) -> str:
 def spoken_progress(title: str) -> Iterator[Callable[[str], None]]:
     """Shows how long something has taken whose end is not known, and what it does now."""
     columns = (TextColumn(title), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with _progress(*columns) as progress:
+    with display(*columns) as progress:
         task = progress.add_task("", total=None)
         yield lambda doing: progress.update(task, description=doing)
 
 
-def _counted() -> tuple[ProgressColumn, ...]:
+def _counted(what: str) -> tuple[ProgressColumn, ...]:
     """How many are done of those whose number is known, and what is said of them."""
     return (
+        TextColumn(what),
         BarColumn(20),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeElapsedColumn(),
@@ -107,15 +96,16 @@ def _counted() -> tuple[ProgressColumn, ...]:
 @contextmanager
 def points_progress(count: int) -> Iterator[Callable[[int, str], None]]:
     """Shows how many of `count` points of a curve are known, and what is done now."""
-    with _progress(*_counted()) as progress:
+    with display(*_counted("budgets")) as progress:
         task = progress.add_task("", total=count)
         yield lambda done, doing: progress.update(task, completed=done, description=doing)
+        progress.update(task, completed=count, description="")
 
 
 @contextmanager
 def comparison_progress(count: int) -> Iterator[Callable[[Row], None]]:
     """Shows how many of `count` runs have ended, and the last of them."""
-    with _progress(*_counted()) as progress:
+    with display(*_counted("runs")) as progress:
         task = progress.add_task("", total=count)
         yield lambda row: progress.update(
             task, advance=1, description=f"{row.solver} at {row.budget}: {row.status}"
@@ -132,7 +122,7 @@ def measuring_progress() -> Iterator[Callable[[Iterable[Operation]], Iterator[Op
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with _progress(*columns) as progress:
+    with display(*columns) as progress:
 
         def passed_on(operations: Iterable[Operation]) -> Iterator[Operation]:
             waiting = list(operations)
@@ -143,13 +133,6 @@ def measuring_progress() -> Iterator[Callable[[Iterable[Operation]], Iterator[Op
                 progress.advance(task)
 
         yield passed_on
-
-
-def _progress(*columns: ProgressColumn, shown: bool = True) -> Progress:
-    console = Console(stderr=True)
-    # A terminal has room for one display at a time.
-    is_seen = shown and console.is_terminal and _SAY.get() is None
-    return Progress(*columns, console=console, transient=True, disable=not is_seen)
 
 
 def _percent(value: float | None) -> str:

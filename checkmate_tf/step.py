@@ -7,15 +7,13 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import tensorflow as tf
 
-from checkmate_tf.announcements import announce
 from checkmate_tf.batch_sizes import BatchSizes
 from checkmate_tf.distribution.strategies import (
     call_together,
@@ -23,7 +21,7 @@ from checkmate_tf.distribution.strategies import (
     replica_context,
 )
 from checkmate_tf.memory.measure import arriving_bytes, held_bytes
-from checkmate_tf.phases import Stopwatch, phase, stopwatch
+from checkmate_tf.phases import phase
 from checkmate_tf.planning.compiled_planner import CompiledPlanner
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
@@ -31,7 +29,7 @@ from checkmate_tf.planning.plan_line import line_about
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.trial_run import has_generators
-from checkmate_tf.progress import planning_progress
+from checkmate_tf.planning_display import PlanningDisplay
 from checkmate_tf.rewriting.batch_guard import call_if_larger
 from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
@@ -260,12 +258,13 @@ class RematerializedStep:
             tracing: seconds that its trace has taken.
         """
         compiled = self._is_compiled()
-        with self._timed({"trace": tracing}) as watch:
+        shown = PlanningDisplay(self.request.verbose, {"trace": tracing})
+        with shown.under_way():
             planned = self._plan(concrete, batch_size, arriving)
             if planned is None:
                 return cast(Callable[..., Any], concrete)
             step = _rewritten(planned, compiled, alone=True)
-        self._tell(planned, watch.seconds)
+        self._tell(planned, shown)
         if compiled:
             return step
         if not self._can_be_exchanged(planned):
@@ -274,26 +273,20 @@ class RematerializedStep:
         budget = planned.plan.budget
 
         def leaner(margin: int) -> Callable[..., Any]:
-            with self._timed({}) as watch:
+            shown = PlanningDisplay(self.request.verbose)
+            with shown.under_way():
                 leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
-            self._tell(leaner_one, watch.seconds)
+            self._tell(leaner_one, shown)
             return leaner_step
 
         return MonitoredStep(step, budget, leaner, partial(self._planner.forget, planned))
 
-    @contextmanager
-    def _timed(self, known: dict[str, float]) -> Iterator[Stopwatch]:
-        """Counts the seconds of planning, and shows where it is."""
-        shown = bool(self.request.verbose)
-        with planning_progress(shown) as show, stopwatch(known, show) as watch:
-            yield watch
-
-    def _tell(self, planned: PlannedStep, seconds: dict[str, float]) -> None:
-        """Say in one line what was planned, in so many seconds for each phase."""
-        self.plan = replace(planned.plan, seconds=seconds)
-        if planned.source and self.request.verbose:
-            announce(line_about(self.plan, planned.source))
+    def _tell(self, planned: PlannedStep, shown: PlanningDisplay) -> None:
+        """Say in one line what was planned, where it was shown."""
+        self.plan = replace(planned.plan, seconds=dict(shown.seconds))
+        if planned.source:
+            shown.conclude(line_about(self.plan, planned.source))
 
     def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
         """What says that a step is over its budget, unless it is known or cannot be seen."""
@@ -331,7 +324,8 @@ class RematerializedStep:
         tracing = time.perf_counter() - begun
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest
         try:
-            with self._timed({"trace": tracing}) as watch:
+            shown = PlanningDisplay(self.request.verbose, {"trace": tracing})
+            with shown.under_way():
                 planned = self._plan(concrete, size)
         except CheckmateError:
             raise
@@ -361,9 +355,9 @@ class RematerializedStep:
         step = _rewritten(planned, compiled=False)
 
         def emit(*args: Any, **kwargs: Any) -> Any:
-            with stopwatch(watch.seconds) as till_the_end, phase("emit"):
+            with shown.under_way(), phase("emit"):
                 result = step(*args, **kwargs)
-            self._tell(planned, till_the_end.seconds)
+            self._tell(planned, shown)
             return result
 
         return emit

@@ -69,11 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _planned(target: str, request: Request, elsewhere: bool) -> Plan | None:
-    from checkmate_tf.phases import phase, stopwatch
+    from checkmate_tf.phases import phase
     from checkmate_tf.planning.planner import Planner
-    from checkmate_tf.progress import planning_progress
+    from checkmate_tf.planning_display import PlanningDisplay
 
-    with planning_progress(shown=True) as show, stopwatch(show=show) as watch:
+    shown = PlanningDisplay(verbose=1)
+    with shown.under_way():
         with phase("trace"):
             concrete = _traced(target, request.batch_size)
         planned = (
@@ -81,7 +82,7 @@ def _planned(target: str, request: Request, elsewhere: bool) -> Plan | None:
             if elsewhere
             else Planner(request).plan(concrete, request.batch_size)
         )
-    return None if planned is None else replace(planned.plan, seconds=watch.seconds)
+    return None if planned is None else replace(planned.plan, seconds=dict(shown.seconds))
 
 
 def _traced(target: str, batch_size: int | None) -> Any:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.plan_line import extra_in_words
 from checkmate_tf.planning.planner import PlannedStep
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
@@ -24,6 +25,7 @@ from checkmate_tf.planning.settings import (
     COMPILED_NEAR_ENOUGH,
     COMPILED_TIMES,
 )
+from checkmate_tf.planning_display import detail
 from checkmate_tf.rewriting.rewrite import emit_schedule, function_of
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
@@ -133,6 +135,8 @@ class CompiledSearch:
         emit = partial(emit_schedule, self.extracted, schedule)
         function = function_of(self.extracted.program.concrete, emit, compiled=True)
         self.tried.append(_Compiled(self._allocated(function), schedule, solution))
+        plan = self._planned(self.tried[-1]).plan
+        detail(f"a plan: {format_bytes(plan.compiled_peak or 0)} compiled, {extra_in_words(plan)}")
         self.interrupts.pass_on()
         return self.tried[-1]
 

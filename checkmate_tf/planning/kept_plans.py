@@ -16,7 +16,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.announcements import announce
 from checkmate_tf.memory.measure import allocator_limit, held_bytes
 from checkmate_tf.planning import plan_store, settings
 from checkmate_tf.planning.baseline import Baseline
@@ -25,6 +24,7 @@ from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import Situation
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.step_content import step_content
+from checkmate_tf.planning_display import announce_beside
 from checkmate_tf.trace.program import Program
 from profiles.devices import default_device, device_name
 from profiles.profile import Profile
@@ -182,7 +182,7 @@ class KeptPlans:
 
     def _say(self, line: str) -> None:
         if self._request.verbose:
-            announce(line)
+            announce_beside(line)
 
 
 _MAKE_ONE = (

@@ -19,7 +19,7 @@ from solvers.graph import input_order_peak
 from solvers.graph.files import read_json, write_whole
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from checkmate_tf.picture_files import Picture
 
 _OF_THE_SOLVER = ("budget", "least_budget", "provable_budget")
 """What of a `Solution` the plan of a step has besides what each plan.json has."""
@@ -122,7 +122,7 @@ class Plan:
         except CheckmateError as error:
             raise CheckmateError(f"{path}: {error}") from error
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Picture:
         """Draw the plan: memory over the step by layer, and the schedule as the paper's matrix R.
 
         The budget and the peaks are marked; memory is in MiB. Of the matrix, row t is stage t,
@@ -133,7 +133,7 @@ class Plan:
                 .pdf, .svg.
 
         Returns:
-            the `matplotlib.figure.Figure`, which no window holds.
+            a `matplotlib.figure.Figure`, which no window holds and a notebook shows.
 
         Raises:
             CheckmateError: matplotlib is not installed, or the file can't be written.

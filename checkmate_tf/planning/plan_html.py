@@ -5,14 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from html import escape
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_DPI = 80
-"""Of the picture: a notebook keeps what it shows."""
+    from checkmate_tf.picture_files import Picture
 
 
 def as_html(
@@ -20,7 +16,7 @@ def as_html(
     notes: Iterable[str],
     layers: Sequence[Sequence[str]],
     peak: Iterable[str],
-    picture: Figure | None,
+    picture: Picture | None,
 ) -> str:
     """A plan's tables and its picture; whatever the texts hold is shown as text.
 
@@ -48,9 +44,7 @@ def as_html(
         f"<pre>{escape(chr(10).join(peak))}</pre>",
     ]
     if picture is not None:
-        file = BytesIO()
-        picture.savefig(file, format="png", dpi=_DPI)
-        source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+        source = f"data:image/png;base64,{base64.b64encode(picture.png()).decode()}"
         parts.append(f'<img alt="memory by layer, and the schedule" src="{source}">')
     return "\n".join(parts)
 

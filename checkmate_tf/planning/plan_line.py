@@ -40,11 +40,16 @@ def line_about(plan: Plan, source: str) -> str:
     done = "planned" if is_new else "ready"
     parts = [
         f"{unchanged} → {after / size:.0f} {unit} {how} (budget {plan.budget / size:.0f} {unit})",
-        f"{_percent(plan.overhead)} more {plan.cost_name}" if plan.overhead else "no extra work",
+        extra_in_words(plan),
         f"{done} in {_seconds(sum(plan.seconds.values()))}" if plan.seconds else "",
         source,
     ]
     return ", ".join(filter(None, parts))
+
+
+def extra_in_words(plan: Plan) -> str:
+    """What a plan costs, as in "7.7 % more time"."""
+    return f"{_percent(plan.overhead)} more {plan.cost_name}" if plan.overhead else "no extra work"
 
 
 def _percent(share: float) -> str:

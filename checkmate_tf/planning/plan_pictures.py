@@ -9,9 +9,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from checkmate_tf.picture_files import Picture
 from checkmate_tf.planning.layers import layer_names
 from checkmate_tf.planning.plan_table import shortened
 from solvers import ComputationGraph, Schedule, simulate
@@ -27,7 +27,7 @@ _MATRIX_POINTS = 280
 
 def draw_plan(
     graph: ComputationGraph, schedule: Schedule, budget: int, peaks: Mapping[str, int]
-) -> Figure:
+) -> Picture:
     """Draw memory over the step, layer upon layer, and below it which stage computes which node.
 
     Args:
@@ -42,7 +42,7 @@ def draw_plan(
         >>> [axes.get_ylabel() for axes in figure.axes]
         ['memory held, MiB', 'stage']
     """
-    figure = Figure(figsize=(10, 9), layout="constrained")
+    figure = Picture(figsize=(10, 9), layout="constrained")
     memory, matrix = figure.subplots(2, 1)
     figure.suptitle(f"{graph.name}: {len(schedule)} steps of {len(graph)} nodes")
     _draw_memory(memory, graph, schedule, budget, peaks)

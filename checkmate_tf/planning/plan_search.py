@@ -7,17 +7,17 @@ budget gets a trial run, which measures what the device really holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
-from typing import Any
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.memory.forecast import Forecast, forecast
+from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.phases import phase
+from checkmate_tf.planning.candidate import Candidate, FoundPlan
 from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
@@ -36,6 +36,7 @@ from checkmate_tf.planning.settings import (
     SCATTER,
 )
 from checkmate_tf.planning.trial_run import TrialRunError, TrialRunner
+from checkmate_tf.planning_display import detail
 from checkmate_tf.user_warnings import warn_user
 from solvers import BudgetError, Solution, Status, format_bytes, solve
 from solvers.graph import input_order_peak
@@ -71,47 +72,6 @@ class Situation:
         return self.budget - self.margin
 
 
-@dataclass(frozen=True)
-class FoundPlan:
-    """A plan, and the function that ran it for trial, if it may be used again.
-
-    Attributes:
-        keeps: whether it is expected to stay within the budget.
-    """
-
-    plan: Plan
-    function: Callable[..., Any] | None
-    keeps: bool = True
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A plan that may be the answer.
-
-    Attributes:
-        forecast: of its peaks.
-        exhausted: its trial run ran out of memory.
-        preliminary: it uses so little of the budget that a faster plan is looked for.
-        function: what its trial run ran.
-    """
-
-    plan: Plan
-    forecast: Forecast
-    exhausted: bool = False
-    preliminary: bool = False
-    function: Callable[..., Any] | None = None
-
-    @property
-    def is_too_large(self) -> bool:
-        """Whether it exhausts the device's memory: in its trial run, or else by its forecast."""
-        return self.exhausted or (self.forecast.exhausts and self.plan.measured_peak is None)
-
-    @property
-    def found(self) -> FoundPlan:
-        """The answer, if this is the one."""
-        return FoundPlan(self.plan, self.function)
-
-
 class PlanSearch:
     """A search for the fastest plan that keeps the budget on the device."""
 
@@ -144,12 +104,12 @@ class PlanSearch:
         unchanged = self._unchanged()
         fits_unchanged = unchanged.forecast.highest_of_ten <= self._situation.limit
         if fits_unchanged:
-            unchanged = self._tried(unchanged)
+            unchanged = self._told(self._tried(unchanged))
             if self._keeps(unchanged):
                 return unchanged.found
         first = self._first_solution()
         seen = []
-        for candidate in self._candidates(first):
+        for candidate in map(self._told, self._candidates(first)):
             if not candidate.preliminary and self._keeps(candidate):
                 return candidate.found
             seen.append(replace(candidate, function=None))  # its graph need not stay
@@ -175,9 +135,10 @@ class PlanSearch:
             if self._expected(unchanged) < self._expected(candidate):
                 candidate = unchanged
             candidate = self._tried(candidate)
+            plan = replace(candidate.plan, budget=self._expected(candidate))
+            candidate = self._told(replace(candidate, plan=plan))
             if not candidate.exhausted:
-                plan = replace(candidate.plan, budget=self._expected(candidate))
-                return FoundPlan(plan, candidate.function)
+                return candidate.found
         raise BudgetError(
             f"each of {len(LEANEST_TIMES)} plans of the least memory found exhausted the device's "
             "memory; take a smaller batch, or free what else is held there"
@@ -240,7 +201,7 @@ class PlanSearch:
         budget = self._situation.budget
         best = min(seen, key=lambda each: (each.is_too_large, each.forecast.worst))
         if best.plan.measured_peak is None and not best.exhausted:
-            best = self._tried(best)
+            best = self._told(self._tried(best))
         if best.exhausted:
             raise BudgetError(
                 f"every plan within {format_bytes(budget)} exhausted the device's memory"
@@ -277,6 +238,11 @@ class PlanSearch:
 
     def _keeps(self, candidate: Candidate) -> bool:
         return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
+
+    def _told(self, candidate: Candidate) -> Candidate:
+        """The candidate, after what is known of it was said to who asked for details."""
+        detail(candidate.in_words(self._expected(candidate)))
+        return candidate
 
     # How a plan is made.
 

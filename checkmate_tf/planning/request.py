@@ -82,8 +82,10 @@ def parse_request(
         raise CheckmateError(f"trial_run is {trial_run!r}; give True or False")
     if on_infeasible not in get_args(OnInfeasible):
         raise CheckmateError(f"on_infeasible is {on_infeasible!r}; give 'error', 'min' or 'plain'")
-    if isinstance(verbose, bool) or verbose not in (0, 1):
-        raise CheckmateError(f"verbose is {verbose!r}; give 0 for silence, or 1")
+    if isinstance(verbose, bool) or verbose not in (0, 1, 2):
+        raise CheckmateError(
+            f"verbose is {verbose!r}; give 0 for silence, 1 for one line, or 2 for details"
+        )
     check_cost_model(costs)
     return Request(
         budget=parsed,

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from checkmate_tf.picture_files import write_picture
+from checkmate_tf.picture_files import Picture, write_picture
 
 if TYPE_CHECKING:
     from checkmate_tf.tradeoffs.result import Tradeoff
@@ -19,7 +18,7 @@ _MARGIN = 0.06
 """Share of the range of budgets that is left free beside the points."""
 
 
-def draw(result: Tradeoff, path: str | Path | None = None) -> Figure:
+def draw(result: Tradeoff, path: str | Path | None = None) -> Picture:
     """The points as stairs: a plan serves all budgets from its own to the next larger one.
 
     Args:
@@ -30,7 +29,7 @@ def draw(result: Tradeoff, path: str | Path | None = None) -> Figure:
         CheckmateError: it can't be written.
     """
     plain = result.plain_peak / _MEBIBYTE
-    figure = Figure(figsize=(8, 4.8), layout="constrained")
+    figure = Picture(figsize=(8, 4.8), layout="constrained")
     axes = figure.subplots()
     _draw_points(axes, result)
     _draw_limits(axes, result)

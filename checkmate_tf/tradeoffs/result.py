@@ -12,7 +12,7 @@ from checkmate_tf.planning.plan import Plan
 from solvers import format_bytes
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from checkmate_tf.picture_files import Picture
 
 _MEBIBYTE = 2**20
 
@@ -132,8 +132,8 @@ class Tradeoff(Sequence[Point]):
             point.plan.save(path)
         return paths
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw extra time against the budget.
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """Draw extra time against the budget; a notebook shows what it returns.
 
         Args:
             path: where the picture is written, if anywhere: a .png, .pdf or .svg.

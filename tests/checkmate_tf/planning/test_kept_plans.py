@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf import step as step_module
+from checkmate_tf import planning_display
 from checkmate_tf.cli.main import main
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning import baseline, planner
@@ -41,7 +41,7 @@ def made(step, x, tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CHECKMATE_TF_PLANS", str(folder))
-        patch.setattr(step_module, "announce", said.append)
+        patch.setattr(planning_display, "announce", lambda line, show=None: said.append(line))
         kept, result = start(step, x)
     return folder, kept, result, said
 

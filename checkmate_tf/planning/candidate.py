@@ -1,0 +1,69 @@
+"""A plan that may be the answer to a search, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from checkmate_tf.memory.forecast import Forecast
+from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.plan_line import extra_in_words
+from solvers import format_bytes
+
+
+@dataclass(frozen=True)
+class FoundPlan:
+    """A plan, and the function that ran it for trial, if it may be used again.
+
+    Attributes:
+        keeps: whether it is expected to stay within the budget.
+    """
+
+    plan: Plan
+    function: Callable[..., Any] | None
+    keeps: bool = True
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan that may be the answer.
+
+    Attributes:
+        forecast: of its peaks.
+        exhausted: its trial run ran out of memory.
+        preliminary: it uses so little of the budget that a faster plan is looked for.
+        function: what its trial run ran.
+    """
+
+    plan: Plan
+    forecast: Forecast
+    exhausted: bool = False
+    preliminary: bool = False
+    function: Callable[..., Any] | None = None
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it exhausts the device's memory: in its trial run, or else by its forecast."""
+        return self.exhausted or (self.forecast.exhausts and self.plan.measured_peak is None)
+
+    @property
+    def found(self) -> FoundPlan:
+        """The answer, if this is the one."""
+        return FoundPlan(self.plan, self.function)
+
+    def in_words(self, expected: int) -> str:
+        """What was seen of it, and the bytes that it is `expected` to rarely hold more than."""
+        plan = self.plan
+        facts = [f"{format_bytes(self.forecast.highest_of_ten)} forecast"]
+        if self.exhausted:
+            facts.append("out of memory in its trial run")
+        elif plan.measured_peak is not None:
+            facts.append(f"{format_bytes(plan.measured_peak)} in its trial run")
+        elif self.forecast.exhausts:
+            facts.append("too large for what may be free in one piece")
+        facts.append(extra_in_words(plan))
+        if self.preliminary:
+            facts.append("leaves room for a faster one")
+        need = f"may need {format_bytes(expected)} of {format_bytes(plan.budget)}"
+        return ", ".join([f"a plan: {facts[0]}", *facts[1:], need])

@@ -1,0 +1,136 @@
+"""What a person sees while a step is planned: one line where there is a terminal, and details."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+
+import pytest
+import tensorflow as tf
+
+import checkmate_tf
+from checkmate_tf import phases
+from checkmate_tf.phases import phase
+from checkmate_tf.planning_display import PlanningDisplay, announce_beside, detail, say
+from checkmate_tf.progress import solver_progress
+from solvers import format_bytes
+from solvers.graph.layer_graphs import unit_chain
+from tests.dense_steps import SIZE, loss_and_gradient, some_weights
+
+
+@pytest.fixture
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes stderr for a terminal
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def words(text: str) -> str:
+    """Without what moves the cursor and colours it."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+def planned(verbose: int):
+    """A step that has been planned by a rule, and is deep, so that a plan keeps the budget."""
+    step = checkmate_tf.rematerialize(
+        loss_and_gradient(some_weights(), 24),
+        budget=0.9,
+        solver="linearized_greedy",
+        time_limit=2,
+        verbose=verbose,
+    )
+    step(tf.ones((2048, SIZE)))
+    return step
+
+
+@pytest.mark.usefixtures("_terminal")
+def test_phases_and_what_the_solver_says_stand_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with PlanningDisplay(1, {"trace": 2.2}).under_way():
+        with phase("extract"), solver_progress(unit_chain(3), 1.0):
+            pass  # no second display
+        with phase("solve"):
+            say("overhead 3.00 %")
+    said = words(capsys.readouterr().err)
+    assert "trace 2 s, extract 0 s, solve: overhead 3.00 %" in said
+    say("nobody listens")
+    detail("nobody listens")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("_terminal")
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_a_terminal_shows_where_planning_is(
+    verbose: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(verbose)
+    said = words(capsys.readouterr().err)
+    assert ("checkmate_tf plans" in said) == bool(verbose)
+    assert not verbose or re.search(r"extract \d+ s, ", said)
+    assert ("checkmate_tf: a plan: " in said) == (verbose == 2)
+
+
+def test_without_a_terminal_one_line_says_what_came_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    planned(verbose=1)
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.match(r"checkmate_tf: \d+ → \d+ (KiB|MiB)", line)
+
+
+def test_details_are_lines_without_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = planned(verbose=2).plan
+    lines = capsys.readouterr().err.splitlines()
+    assert all(each.startswith("checkmate_tf: ") for each in lines)
+    assert re.match(r"checkmate_tf: \d+ → \d+ (KiB|MiB)", lines[-1])
+    candidates = [each for each in lines if "a plan: " in each]
+    assert all(" forecast, " in each for each in candidates)
+    assert f"{format_bytes(plan.measured_peak)} in its trial run, " in candidates[-1]
+    assert "more time, may need " in candidates[-1]
+
+
+def test_each_phase_is_said_when_it_ends_or_rests(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self) -> float:
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(phases, "time", clock)
+    display = PlanningDisplay(2, {"trace": 2.2})
+    with display.under_way(), phase("solve"):
+        clock.now += 3
+        with phase("trials"):
+            clock.now += 5
+            with phase("emit"):
+                clock.now += 0.04  # not worth a line
+        detail("a plan")
+        clock.now += 1
+    with display.under_way(), phase("emit"):
+        clock.now += 0.06
+    display.conclude("done")
+    said = [each.removeprefix("checkmate_tf: ") for each in capsys.readouterr().err.splitlines()]
+    expected = ["trace took 2.2 s", "solve took 3.0 s", "trials took 5.0 s", "a plan"]
+    assert said == [*expected, "solve took 1.0 s", "emit took 0.1 s", "done"]
+    assert display.seconds == pytest.approx({"trace": 2.2, "solve": 4, "trials": 5, "emit": 0.1})
+
+
+@pytest.mark.usefixtures("_terminal")
+def test_a_log_on_the_terminal_has_lines_of_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = logging.getLogger("checkmate_tf")
+    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(sys.stderr)])
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    monkeypatch.setattr(logger, "_cache", {})
+    with PlanningDisplay(1).under_way(), phase("solve"):
+        announce_beside("the kept plan does not fit")
+        say("overhead 3.00 %")
+    said = words(capsys.readouterr().err)
+    assert said.count("the kept plan does not fit") == 1
+    assert re.search(r"[\r\n]the kept plan does not fit\n", said)
+    assert "solve: overhead 3.00 %" in said.partition("does not fit")[2]
