@@ -32,7 +32,8 @@ class Candidate:
     Attributes:
         forecast: of its peaks.
         exhausted: its trial run ran out of memory.
-        preliminary: it uses so little of the budget that a faster plan is looked for.
+        preliminary: the first one; it uses so little of the budget that it is not tried.
+        roomy: it uses so little of the budget that one more, faster plan is worth a try.
         function: what its trial run ran.
     """
 
@@ -40,6 +41,7 @@ class Candidate:
     forecast: Forecast
     exhausted: bool = False
     preliminary: bool = False
+    roomy: bool = False
     function: Callable[..., Any] | None = None
 
     @property
@@ -63,7 +65,7 @@ class Candidate:
         elif self.forecast.exhausts:
             facts.append("too large for what may be free in one piece")
         facts.append(extra_in_words(plan))
-        if self.preliminary:
+        if self.preliminary or self.roomy:
             facts.append("leaves room for a faster one")
         need = f"may need {format_bytes(expected)} of {format_bytes(plan.budget)}"
         return ", ".join([f"a plan: {facts[0]}", *facts[1:], need])

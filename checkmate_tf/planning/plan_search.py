@@ -33,6 +33,7 @@ from checkmate_tf.planning.settings import (
     LEAST_TIME,
     NEAR_ENOUGH,
     PLAN_TIMES,
+    ROOMY,
     SCATTER,
 )
 from checkmate_tf.planning.trial_run import TrialRunError, TrialRunner
@@ -108,11 +109,10 @@ class PlanSearch:
             if self._keeps(unchanged):
                 return unchanged.found
         first = self._first_solution()
-        seen = []
-        for candidate in map(self._told, self._candidates(first)):
-            if not candidate.preliminary and self._keeps(candidate):
-                return candidate.found
-            seen.append(replace(candidate, function=None))  # its graph need not stay
+        seen: list[Candidate] = []
+        kept = self._first_that_keeps(first, seen)
+        if kept is not None:
+            return kept.found
         if fits_unchanged:
             seen.append(replace(unchanged, function=None))
         if not seen:
@@ -144,6 +144,25 @@ class PlanSearch:
             "memory; take a smaller batch, or free what else is held there"
         )
 
+    def _first_that_keeps(self, first: Solution, seen: list[Candidate]) -> Candidate | None:
+        """The first plan that keeps the budget, or the next one if that is faster and keeps it too.
+
+        Those that do not are added to `seen`.
+        """
+        kept: Candidate | None = None
+        for candidate in map(self._told, self._candidates(first)):
+            keeps = not candidate.preliminary and self._keeps(candidate)
+            if kept is not None:
+                faster = keeps and candidate.plan.overhead < kept.plan.overhead
+                return candidate if faster else kept
+            if not keeps:
+                seen.append(replace(candidate, function=None))  # its graph need not stay
+            elif candidate.roomy:
+                kept = candidate
+            else:
+                return candidate
+        return kept
+
     # Which plans are tried.
 
     def _unchanged(self) -> Candidate:
@@ -174,6 +193,8 @@ class PlanSearch:
                 used = self._used(candidate)
                 if candidate.is_too_large:
                     used = max(used, int(EXHAUSTED * allowed))
+                roomy = used < ROOMY * allowed and number + 1 < len(PLAN_TIMES)
+                candidate = replace(candidate, roomy=roomy and candidate.plan.overhead > 0)
             yield candidate
             leanest = activations
             activations *= AIM * allowed / max(1, used)
