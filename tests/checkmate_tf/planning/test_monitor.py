@@ -88,7 +88,7 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
     kept = checkmate_tf.rematerialize(step, budget=0.8, time_limit=6)
     kept(x)
     budget, overhead = kept.plan.budget, kept.plan.overhead
-    beside = tf.random.uniform((4, 1 << 20))
+    beside = tf.random.uniform((6, 1 << 20))
     with pytest.warns(UserWarning, match="planned again"):
         kept(x)
     assert kept.plan.budget == budget
