@@ -1,14 +1,15 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
 #   make test    lint, import rules, types, tests
-# and one that takes two hours or more:
-#   make paper   the paper's tables and figures; goes on where it was stopped
+# and two that take longer:
+#   make paper     the paper's tables and figures, two hours or more; goes on where it was stopped
+#   make versions  the wheel in empty environments, with the oldest and the newest TensorFlow
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test paper lint types tests clean
+.PHONY: demo test paper versions lint types tests clean
 
 demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
@@ -17,6 +18,9 @@ test: lint types tests
 
 paper: $(VENV)/installed
 	$(BIN)/python -m experiments.paper
+
+versions: $(VENV)/installed
+	$(BIN)/nox
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -29,11 +33,11 @@ types: $(VENV)/installed
 tests: $(VENV)/installed
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
 
-$(VENV)/installed: setup.py
+$(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,demo]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) .nox build dist *.egg-info
