@@ -1,15 +1,16 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
 #   make test    lint, import rules, types, tests
-# and two more:
-#   make docs    the pages as a site, in docs/site
-#   make paper   the paper's tables and figures, two hours or more; goes on where it was stopped
+# and three more:
+#   make docs      the pages as a site, in docs/site
+#   make paper     the paper's tables and figures, two hours or more; goes on where it was stopped
+#   make versions  the wheel in empty environments, with the oldest and the newest TensorFlow
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test paper docs lint types tests clean
+.PHONY: demo test paper docs versions lint types tests clean
 
 demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
@@ -22,6 +23,9 @@ paper: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python -m sphinx -W -q -b html docs docs/site
 
+versions: $(VENV)/installed
+	$(BIN)/nox
+
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -33,11 +37,11 @@ types: $(VENV)/installed
 tests: $(VENV)/installed
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
 
-$(VENV)/installed: setup.py
+$(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,demo]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) .nox build dist *.egg-info

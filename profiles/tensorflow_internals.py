@@ -4,7 +4,7 @@ No other module imports `tensorflow.python` or touches an attribute of TensorFlo
 begins with an underscore. A new release is checked by the test file of this one.
 
 It lies at the bottom of `profiles`, the lowest package that needs TensorFlow, so that
-`checkmate_tf` may use it as well. Each name was read in TensorFlow 2.16 and run in 2.21.
+`checkmate_tf` may use it as well. Each name was run in TensorFlow 2.16 and 2.21.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
+
+from profiles.supported_versions import refuse_old_tensorflow
+
+refuse_old_tensorflow(tf.__version__)  # some of what follows is not in older ones
+
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.autograph.core import ag_ctx

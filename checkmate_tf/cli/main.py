@@ -15,6 +15,7 @@ import types
 from collections.abc import Sequence
 from typing import NoReturn
 
+from checkmate_tf import __version__
 from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER
 from solvers.errors import CheckmateError
 
@@ -72,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time; "
         "1 something does not work (doctor, demo).",
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in _COMMANDS.items():
         _command(name).add_arguments(commands.add_parser(name, help=summary))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import re
-from collections.abc import Mapping
-from importlib.metadata import packages_distributions, version
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
 from checkmate_tf import __version__
 from checkmate_tf.doctor.finding import Finding
-
-_LEAST = {"tensorflow": (2, 16), "keras": (3, 0)}
-"""Versions that are new enough."""
+from profiles.supported_versions import LEAST, is_too_old
 
 _SHOWN = ("tensorflow", "keras", "numpy", "scipy", "numba", "matplotlib")
 
@@ -32,10 +30,8 @@ _INSTALL = "pip install --upgrade 'checkmate_tf[cpu]', or [gpu]"
 def packages() -> Finding:
     """Versions, the operating system, and environment variables that matter."""
     homes = packages_distributions()
-    installed = {
-        package: {name: version(name) for name in sorted(set(homes.get(package, ())))}
-        for package in _SHOWN
-    }
+    # Python 3.10 does not find all of them; most packages are in the distribution of their name.
+    installed = {package: _versions(homes.get(package, [package])) for package in _SHOWN}
     variables = [name for name in _VARIABLES if name in os.environ]
     facts = (
         ("checkmate_tf", __version__),
@@ -59,7 +55,7 @@ def what_is_wrong(installed: Mapping[str, Mapping[str, str]]) -> str:
         >>> what_is_wrong({"tensorflow": {"tensorflow-cpu": "2.9.1"}, "keras": {"keras": "3.1"}})
         "tensorflow-cpu 2.9.1 is too old: pip install --upgrade 'checkmate_tf[cpu]', or [gpu]"
     """
-    for package, least in _LEAST.items():
+    for package in LEAST:
         found = installed.get(package, {})
         if not found:
             return f"{package} is not installed: {_INSTALL}"
@@ -67,10 +63,18 @@ def what_is_wrong(installed: Mapping[str, Mapping[str, str]]) -> str:
             names = " and ".join(found)
             return f"{names} overwrite each other's files: pip uninstall both, and install one"
         ((name, text),) = found.items()
-        numbers = tuple(map(int, re.findall(r"\d+", text)[:2]))
-        if numbers < least:
+        if is_too_old(package, text):
             return f"{name} {text} is too old: {_INSTALL}"
     return ""
+
+
+def _versions(distributions: Iterable[str]) -> dict[str, str]:
+    """By name, those that are installed."""
+    found = {}
+    for name in sorted(set(distributions)):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _in_words(package: str, found: Mapping[str, str]) -> str:

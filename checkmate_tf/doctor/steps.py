@@ -125,7 +125,13 @@ def compare(size: Size, compiled: bool, time_limit: float = 30.0) -> Comparison:
     start = [each.numpy() for each in variables]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        planned = rematerialize(model.train_step, budget=SHARE, time_limit=time_limit, verbose=0)
+        planned = rematerialize(
+            model.train_step,
+            budget=SHARE,
+            time_limit=time_limit,
+            on_infeasible="min",
+            verbose=0,
+        )
         plain = tf.function(model.train_step, jit_compile=compiled)
         ours = tf.function(lambda data: planned(data), jit_compile=True) if compiled else planned
         for function in (ours, plain):
@@ -159,15 +165,17 @@ def what_is_wrong(seen: Comparison, exact: bool) -> str:
     if plan is None:
         return "no plan was made: attach this report to a bug report"
     wrong = []
-    held = plan.compiled_peak if seen.compiled else seen.peaks and seen.peaks[1]
-    if held is not None and held > plan.budget:
+    if seen.compiled:
+        # How much of so small a step XLA lets go is a matter of its release, which a note tells.
+        before, held = plan.compiled_baseline_peak, plan.compiled_peak
+        if held is not None and before is not None and held >= before:
+            wrong.append("no plan takes less than the step as it is: train without XLA")
+    elif seen.peaks is not None and seen.peaks[1] > plan.budget:
+        held = seen.peaks[1]
         wrong.append(
             f"the step takes {format_bytes(held)} within a budget of {format_bytes(plan.budget)}: "
             "leave as much between your budgets and what the device has"
         )
-    before = plan.compiled_baseline_peak
-    if seen.compiled and held is not None and before is not None and held >= before:
-        wrong.append("no plan takes less than the step as it is: train without XLA")
     is_rounding = seen.distance <= _ROUNDING and not (exact and seen.repeats and not seen.compiled)
     if seen.different and not is_rounding:
         wrong.append(

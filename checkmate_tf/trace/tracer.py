@@ -188,7 +188,8 @@ def _is_no_argument(value: Any) -> bool:
         return False
     if hasattr(kind, "__tf_tracing_type__"):
         return False
-    return kind.__hash__ is None or not hasattr(kind, "__weakref__")
+    # Not `hasattr(kind, "__weakref__")`, which dataclasses with slots have in Python 3.10.
+    return kind.__hash__ is None or not kind.__weakrefoffset__
 
 
 def _with_variables(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from keras import layers
 import checkmate_tf
 from checkmate_tf.step import RematerializedStep
 from solvers import CheckmateError
-from tests.dense_steps import BATCH, QUICK, SIZE, dense_model, fit, numbers, same, variables
+from tests.dense_steps import BATCH, QUICK, SIZE, adam, dense_model, fit, numbers, same, variables
 
 DEPTH = 6
 
@@ -66,7 +66,7 @@ def test_fit_and_train_on_batch_and_a_later_compile(make):
     def train(model):
         fit(model, validation_data=numbers(seed=2))
         logs = model.train_on_batch(*numbers(seed=1), return_dict=True)
-        model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
+        model.compile(adam(), "mse", jit_compile=False)
         fit(model)
         return logs
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
+from importlib.metadata import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -19,14 +19,8 @@ SOURCES = [
 
 
 def extras() -> set[str]:
-    """The keys of `extras_require` in setup.py."""
-    tree = ast.parse((ROOT / "setup.py").read_text())
-    (keyword,) = (
-        each
-        for each in ast.walk(tree)
-        if isinstance(each, ast.keyword) and each.arg == "extras_require"
-    )
-    return set(ast.literal_eval(keyword.value))
+    """What can be named in brackets when the package is installed."""
+    return set(metadata("checkmate_tf").get_all("Provides-Extra", []))
 
 
 def test_every_extra_that_is_named_exists() -> None:

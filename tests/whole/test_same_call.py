@@ -18,6 +18,7 @@ from tests.dense_steps import (
     OVER,
     QUICK,
     SIZE,
+    adam,
     both,
     dense_model,
     fit,
@@ -33,7 +34,7 @@ def test_a_new_optimizer_is_used_after_a_second_compile():
         decorate(model, batch_size=BATCH)
         model.compile("sgd", "mse", jit_compile=False)
         fit(model)
-        model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
+        model.compile(adam(), "mse", jit_compile=False)
         fit(model)
 
     assert int(both(story).optimizer.iterations) == 2
@@ -43,7 +44,7 @@ def test_a_new_optimizer_is_used_by_a_loop_of_ones_own():
     def story(model, decorate):
         decorate(model)
         x, y = map(tf.constant, numbers())
-        for optimizer in ("sgd", keras.optimizers.Adam(0.01)):
+        for optimizer in ("sgd", adam()):
             model.compile(optimizer, "mse", jit_compile=False)
             model.optimizer.build(model.trainable_variables)
             for _ in range(2):

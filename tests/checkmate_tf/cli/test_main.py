@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from checkmate_tf import __version__
 from checkmate_tf.cli.main import main
 from solvers import SOLVERS, Progress, Schedule, simulate
 from solvers.graph.layer_graphs import unit_chain
@@ -158,6 +159,11 @@ def test_solvers_are_listed_within_80_columns(capsys: pytest.CaptureFixture[str]
 def test_help_is_status_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "Exit status" in capsys.readouterr().out
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"checkmate-tf {__version__}\n"
 
 
 def test_saved_graphs_need_no_tensorflow(chain: str) -> None:

@@ -61,6 +61,8 @@ HIGH = replace(COMPILED, compiled_peak=PLAN.budget + 1)
         # A larger free piece of the allocator's is no part of what the compiler asks for.
         seen(compiled=True, plan=COMPILED, peaks=(2 * PLAN.budget, PLAN.budget + 1)),
         seen(compiled=True, plan=COMPILED, different=1, distance=1e-6),
+        # The least that XLA can do, over a budget that is a share: a note says so.
+        seen(compiled=True, plan=HIGH),
     ],
 )
 def test_nothing_is_wrong(well):
@@ -76,7 +78,6 @@ def test_rounding_is_no_fault_where_kernels_differ():
     [
         (seen(plan=None), "no plan was made"),
         (seen(peaks=(2 * PLAN.budget, PLAN.budget + 1)), "within a budget of 7.0 MiB: leave"),
-        (seen(compiled=True, plan=HIGH), "within a budget of 7.0 MiB: leave"),
         (
             seen(compiled=True, plan=replace(COMPILED, compiled_baseline_peak=PLAN.budget)),
             "no plan takes less than the step as it is",
