@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from checkmate_tf.trace.keras_models import is_model
 from profiles.devices import default_device
 from solvers.errors import CheckmateError
 
@@ -96,7 +97,9 @@ def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = 
     """Bytes that `device` held at most while `function(*args)` ran, what was there included.
 
     Args:
-        function: anything that runs TensorFlow operations, a train step for instance.
+        function: anything that runs TensorFlow operations, a train step for instance. The
+            `train_step` of a Keras model runs as `fit` runs it: as a `tf.function`, and compiled
+            by XLA where the model is, not operation by operation.
         args: its arguments.
         device: "CPU:0", "GPU:0", …; by default the one that TensorFlow computes on.
 
@@ -114,7 +117,16 @@ def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = 
             f"the allocator of {device} keeps no count of its memory. With TF_ENABLE_ONEDNN_OPTS=0 "
             "set TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow is imported"
         )
-    return run_measured(function, *args, device=device)[1]
+    return run_measured(_as_fit_runs_it(function), *args, device=device)[1]
+
+
+def _as_fit_runs_it(function: Callable[..., Any]) -> Callable[..., Any]:
+    model: Any = getattr(function, "__self__", None)
+    is_step = getattr(function, "__name__", "") in ("train_step", "test_step", "predict_step")
+    if not is_step or not is_model(model) or model.run_eagerly:
+        return function
+    traced: Callable[..., Any] = tf.function(function, jit_compile=model.jit_compile or None)
+    return traced
 
 
 def run_measured(function: Callable[..., Any], *args: Any, device: str) -> tuple[Any, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -29,3 +30,21 @@ def test_an_error_of_the_function_is_its_own():
 
     with pytest.raises(ValueError, match="of memory, but"):
         measure_peak(fails, device="CPU:0")
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_a_models_step_runs_as_fit_runs_it(run_eagerly):
+    eager = []
+
+    class Told(keras.Model):
+        def train_step(self, data):
+            eager.append(tf.executing_eagerly())
+            return super().train_step(data)
+
+    inputs = keras.Input((8,))
+    model = Told(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("sgd", "mse", run_eagerly=run_eagerly, jit_compile=False)
+    x, y = tf.ones((4, 8)), tf.ones((4, 1))
+    model.fit(x, y, verbose=0)
+    assert measure_peak(model.train_step, (x, y)) > 0
+    assert set(eager) == {run_eagerly}
