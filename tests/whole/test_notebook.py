@@ -1,0 +1,113 @@
+"""docs/out-of-memory.ipynb runs from start to end, and what is committed is what it shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.notebooks import run, without_files
+
+PAGE = Path(__file__).parents[2] / "docs" / "out-of-memory.ipynb"
+LARGEST = 400_000
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return nbformat.read(PAGE, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def ran(committed, tmp_path_factory):
+    """A run in which no cell fails that may not: that would be an error here."""
+    ran = run(committed, tmp_path_factory.mktemp("notebook"))
+    without_files(ran.notebook)
+    return ran
+
+
+def code_cells(notebook):
+    return [each for each in notebook.cells if each.cell_type == "code"]
+
+
+def texts(cell):
+    """What the cell shows as text, one below the other."""
+    outputs = [each.get("text") or each.get("data", {}).get("text/plain") for each in cell.outputs]
+    return "\n".join(filter(None, outputs))
+
+
+def errors(notebook):
+    """Of each cell that ended in one: its place, and the error's name."""
+    return [
+        (place, output.ename)
+        for place, cell in enumerate(notebook.cells)
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    ]
+
+
+def place_of(notebook, code):
+    [place] = [n for n, each in enumerate(notebook.cells) if code in each.source]
+    return place
+
+
+def test_memory_runs_out_in_the_one_cell_that_may_fail(committed, ran):
+    [place] = [n for n, each in enumerate(committed.cells) if each.metadata.get("tags")]
+    assert committed.cells[place].metadata.tags == ["raises-exception"]
+    assert errors(ran.notebook) == [(place, "ResourceExhaustedError")]
+
+
+def test_the_budget_was_kept_as_the_last_cell_measures_it(ran):
+    text = texts(code_cells(ran.notebook)[-1])
+    held, budget = re.search(r"at most ([\d.]+) MiB were held, of ([\d.]+) MiB", text).groups()
+    assert 0 < float(held) <= float(budget) == 168
+
+
+def test_one_line_shows_where_planning_is_and_then_what_came_out(ran):
+    place = place_of(ran.notebook, "checkmate_tf.rematerialize(model")
+    shown = [text for cell, text in ran.shown if cell == place and text]  # at first it is empty
+    assert all(each.startswith("checkmate_tf") for each in shown)
+    assert any(re.search(r"plans 0:\d\d:\d\d trace \d+ s, extract", each) for each in shown)
+    displays = [each for each in ran.outputs(place) if each.output_type == "display_data"]
+    assert [each.data["text/plain"] for each in displays] == shown[-1:]
+    assert "MiB measured (budget 168 MiB)" in shown[-1]
+
+
+def test_pictures_are_shown(ran):
+    kinds = [
+        kind
+        for each in code_cells(ran.notebook)
+        for o in each.outputs
+        for kind in o.get("data", {})
+    ]
+    assert kinds.count("image/png") == 2
+    assert kinds.count("text/html") == 1
+    [html] = [
+        o.data["text/html"]
+        for c in code_cells(ran.notebook)
+        for o in c.outputs
+        if "text/html" in o.get("data", {})
+    ]
+    assert "<img" in html
+
+
+def test_what_is_committed_was_shown_by_the_cells_that_run(committed, ran):
+    assert [each.source for each in ran.notebook.cells] == [each.source for each in committed.cells]
+    cells = code_cells(committed)
+    assert [each.execution_count for each in cells] == list(range(1, len(cells) + 1))
+    for one, other in zip(cells, code_cells(ran.notebook), strict=True):
+        assert kinds_of(one) == kinds_of(other)
+    assert errors(committed) == errors(ran.notebook)
+
+
+def kinds_of(cell):
+    """The kinds of what a cell shows; text comes in as many pieces as it likes."""
+    return {(each.output_type, *sorted(each.get("data", {}))) for each in cell.outputs}
+
+
+def test_the_committed_file_is_small_and_names_no_place():
+    text = PAGE.read_text(encoding="utf-8")
+    assert len(text.encode()) < LARGEST
+    assert not re.search(r"/(home|root|tmp|usr|opt|work|Users|private|var)/|[A-Z]:\\\\", text)
+    assert "site-packages" not in text
