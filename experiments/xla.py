@@ -204,13 +204,15 @@ def _data(row: Row) -> tuple[Any, Any]:
 
 def print_table(rows: list[dict[str, Any]]) -> None:
     """One line for each row."""
-    table = Table(title="Temporary memory of steps that XLA compiles")
+    title = "Temporary memory of steps that XLA compiles"
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("step", max_width=18)
     columns = (
-        "step", "plain, MB", "asked %", "got, MB", "got %", "kept", "compiles", "forecast off %",
-        "variables that differ", "× plain's time",
+        "plain\nMB", "asked\n%", "got\nMB", "got\n%", "kept", "plans", "off\n%",
+        "variables\ndiffer", "× plain\ntime",
     )  # fmt: skip
     for name in columns:
-        table.add_column(name, justify="right" if name != "step" else "left")
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         name = f"{row['model']} {row['batch']}×{row['side']} {row['optimizer']}"
         table.add_row(
@@ -226,6 +228,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             "" if row["slowdown"] is None else f"{row['slowdown']:.2f}",
         )
     Console().print(table)
+    print("plans: how many were compiled; off: by how much the first forecast was")
 
 
 if __name__ == "__main__":
