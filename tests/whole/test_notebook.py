@@ -7,11 +7,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient.exceptions import CellExecutionError
 
 from tests.notebooks import run, without_files
 
 PAGE = Path(__file__).parents[2] / "docs" / "out-of-memory.ipynb"
 LARGEST = 400_000
+RUNS = 4
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +23,23 @@ def committed():
 
 @pytest.fixture(scope="module")
 def ran(committed, tmp_path_factory):
-    """A run in which no cell fails that may not: that would be an error here."""
-    ran = run(committed, tmp_path_factory.mktemp("notebook"))
-    without_files(ran.notebook)
-    return ran
+    """A run in which no cell fails that may not: that would be an error here.
+
+    At a hard limit the gaps between buffers are a matter of chance, as the notebook says: about one
+    run in ten finds no piece that is large enough, and is repeated.
+    """
+    failed = None
+    for _ in range(RUNS):
+        try:
+            ran = run(committed, tmp_path_factory.mktemp("notebook"))
+        except CellExecutionError as error:
+            if error.ename != "ResourceExhaustedError":
+                raise
+            failed = error
+        else:
+            without_files(ran.notebook)
+            return ran
+    raise failed
 
 
 def code_cells(notebook):
