@@ -21,7 +21,10 @@ _PLANS = 5
 """Batch sizes that are planned in full, at most: the one found on the graph, and its neighbours."""
 
 _SHRINK = 0.93
-"""Share of a batch whose plan failed at which the next one is made."""
+"""Share of a batch whose plan failed at which the next one is made; the n-th time, its n-th power.
+
+A batch a little smaller often fails for the same reason, so each step down is a longer one.
+"""
 
 _NEAR = 0.02
 """Share of a batch: between a plan that holds and one that doesn't, no other one is made."""
@@ -69,7 +72,7 @@ class PlansInFull:
             elif number == _PLANS - 2 and 0 < answer.unchanged < size:
                 further = answer.unchanged
             else:
-                further = max(1, min(size - 1, int(_SHRINK * size)))
+                further = max(1, min(size - 1, int(_SHRINK ** (number + 1) * size)))
             if further == size or (best and further <= best[0]):
                 break
             size = further
