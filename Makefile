@@ -37,7 +37,7 @@ types: $(VENV)/installed
 tests: $(VENV)/installed
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
 
-$(VENV)/installed: pyproject.toml
+$(VENV)/installed: setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,demo]'

@@ -7,7 +7,7 @@ import re
 from solvers.errors import CheckmateError
 
 LEAST = {"tensorflow": (2, 16), "keras": (3, 0)}
-"""By package, the first release that will do; `pyproject.toml` has the same."""
+"""By package, the first release that will do; `setup.py` has the same."""
 
 
 def is_too_old(package: str, version: str) -> bool:
