@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from checkmate_tf.graph.cost_models import load_profile
     from checkmate_tf.graph.extraction import extract
     from checkmate_tf.memory.measure import measure_peak
-    from checkmate_tf.planning.plan import Plan
+    from checkmate_tf.plans.plan import Plan
     from checkmate_tf.rewriting.rewrite import rewrite
     from checkmate_tf.sizing.largest_batch import largest_batch
     from checkmate_tf.tradeoffs.tradeoff import tradeoff
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "BudgetError": "solvers",
     "CheckmateError": "solvers",
-    "Plan": "checkmate_tf.planning.plan",
+    "Plan": "checkmate_tf.plans.plan",
     "extract": "checkmate_tf.graph.extraction",
     "largest_batch": "checkmate_tf.sizing.largest_batch",
     "load_profile": "checkmate_tf.graph.cost_models",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from checkmate_tf.attaching import attach, keep_with_copies
-from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.request import OnInfeasible, Request, parse_request
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import forget_functions, is_model, models_of
 from profiles.profile import Profile

@@ -22,14 +22,14 @@ from checkmate_tf.distribution.strategies import (
 )
 from checkmate_tf.memory.measure import arriving_bytes, held_bytes
 from checkmate_tf.phases import phase
-from checkmate_tf.planning.compiled_planner import CompiledPlanner
+from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
-from checkmate_tf.planning.plan import NOT_PLANNED_YET, Plan
-from checkmate_tf.planning.plan_line import line_about
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.trial_run import has_generators
+from checkmate_tf.planning.trial.trial_run import has_generators
 from checkmate_tf.planning_display import PlanningDisplay
+from checkmate_tf.plans.line import line_about
+from checkmate_tf.plans.plan import NOT_PLANNED_YET, Plan
 from checkmate_tf.rewriting.batch_guard import call_if_larger
 from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments

@@ -14,9 +14,9 @@ from checkmate_tf.cli.target import add_batch_size, add_step, load_step
 from solvers import BudgetError, CheckmateError
 
 if TYPE_CHECKING:
-    from checkmate_tf.planning.plan import Plan
     from checkmate_tf.planning.planner import PlannedStep
     from checkmate_tf.planning.request import Request
+    from checkmate_tf.plans.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from checkmate_tf.cli.arguments import SOLVED
-from checkmate_tf.planning.plan_store import (
+from checkmate_tf.planning.kept.plan_store import (
     VARIABLE,
     Entry,
     plan_files,

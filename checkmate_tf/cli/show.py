@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from checkmate_tf.cli.arguments import SOLVED, check_folder
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.plans.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

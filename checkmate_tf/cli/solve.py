@@ -20,7 +20,7 @@ from checkmate_tf.cli.arguments import (
     check_folder,
     load_solver_file,
 )
-from checkmate_tf.planning.plan_documents import document_of
+from checkmate_tf.plans.documents import document_of
 from checkmate_tf.progress import solver_progress
 from solvers import (
     ComputationGraph,

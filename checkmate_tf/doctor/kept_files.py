@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from checkmate_tf.doctor.finding import Finding
-from checkmate_tf.planning.plan_store import VARIABLE, plan_files, plan_folder, read_entry
+from checkmate_tf.planning.kept.plan_store import VARIABLE, plan_files, plan_folder, read_entry
 from profiles.profile_files import read_profile
 from profiles.store import cache_folder
 from solvers import CheckmateError, format_bytes

@@ -17,8 +17,8 @@ from checkmate_tf.decorator import rematerialize
 from checkmate_tf.doctor.finding import Finding
 from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.phases import in_words
-from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.plan_store import VARIABLE
+from checkmate_tf.planning.kept.plan_store import VARIABLE
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.workloads.models import compile_model, residual
 from checkmate_tf.workloads.trial import alternate
 from profiles.devices import default_device

@@ -9,7 +9,7 @@ from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.memory.measure import allocator_limit, free_bytes, held_bytes
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
-from checkmate_tf.planning.trial_run import TrialRunError, can_run_for_trial, run_unchanged
+from checkmate_tf.planning.trial.trial_run import TrialRunError, can_run_for_trial, run_unchanged
 from profiles.devices import default_device
 from solvers import ComputationGraph, Schedule, format_bytes
 

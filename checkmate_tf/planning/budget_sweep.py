@@ -17,7 +17,6 @@ from checkmate_tf.phases import phase
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baselines
 from checkmate_tf.planning.candidate import Candidate
-from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.planner import situation_of, trial_runner, with_origin
 from checkmate_tf.planning.preparation import (
@@ -29,7 +28,8 @@ from checkmate_tf.planning.preparation import (
 )
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import AIM, NEAR_ENOUGH
-from checkmate_tf.planning.trial_run import TrialRunner
+from checkmate_tf.planning.trial.trial_run import TrialRunner
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
 from checkmate_tf.trace.program import resolve
 from profiles.devices import default_device, device_name

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from checkmate_tf.memory.forecast import Forecast
-from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.plan_line import extra_in_words
+from checkmate_tf.plans.line import extra_in_words
+from checkmate_tf.plans.plan import Plan
 from solvers import format_bytes
 
 

@@ -19,7 +19,6 @@ from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate, FoundPlan
 from checkmate_tf.planning.largest_loop import about_the_largest_loop
-from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     AIM,
@@ -36,8 +35,9 @@ from checkmate_tf.planning.settings import (
     ROOMY,
     SCATTER,
 )
-from checkmate_tf.planning.trial_run import TrialRunError, TrialRunner
+from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.planning_display import detail
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.user_warnings import warn_user
 from solvers import BudgetError, Solution, Status, format_bytes, solve
 from solvers.graph import input_order_peak

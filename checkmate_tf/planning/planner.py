@@ -17,9 +17,9 @@ from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline, Baselines
-from checkmate_tf.planning.kept_plan import KeptPlan
-from checkmate_tf.planning.kept_plans import KeptPlans
-from checkmate_tf.planning.plan import Origin, Plan
+from checkmate_tf.planning.kept.kept_plan import KeptPlan
+from checkmate_tf.planning.kept.kept_plans import KeptPlans
+from checkmate_tf.planning.kept.step_content import step_content
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
@@ -30,8 +30,8 @@ from checkmate_tf.planning.preparation import (
 from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import PATIENCE
-from checkmate_tf.planning.step_content import step_content
-from checkmate_tf.planning.trial_run import TrialRunner, can_run_for_trial, run_for_trial
+from checkmate_tf.planning.trial.trial_run import TrialRunner, can_run_for_trial, run_for_trial
+from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device, device_name

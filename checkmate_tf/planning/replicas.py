@@ -13,8 +13,7 @@ from checkmate_tf.distribution.shared_plan import agree, this_worker
 from checkmate_tf.distribution.split import Split, split
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.trial_run import (
+from checkmate_tf.planning.trial.trial_run import (
     SaysEnough,
     TrialRun,
     TrialRunError,
@@ -22,6 +21,7 @@ from checkmate_tf.planning.trial_run import (
     can_try,
     peaks_on_trial,
 )
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.rewrite import function_of
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.program import Program

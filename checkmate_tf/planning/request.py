@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from checkmate_tf.graph.cost_models import check_cost_model
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.plans.plan import Plan
 from profiles.profile import Profile
 from solvers import Budget, BudgetError, CheckmateError, find_solver, parse_budget
 from solvers.graph.budget import share_meant

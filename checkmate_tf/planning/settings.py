@@ -117,7 +117,7 @@ another one may be better."""
 PATIENCE = 60.0
 """Multiple of the time limit: as long a worker waits for the first one's plan, while it lives."""
 
-# Plans that XLA compiles (`compiled_search`).
+# Plans that XLA compiles (`compiled.search`).
 
 COMPILED_FIRST_SHARE = 0.9
 """Share of the activations' part that the first plan may use, by the solver's memory model. The

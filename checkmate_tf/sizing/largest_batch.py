@@ -9,10 +9,10 @@ from checkmate_tf.graph.cost_models import known_workspaces
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.preparation import device_workspaces
 from checkmate_tf.planning.request import parse_request
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import spoken_progress
 from checkmate_tf.sizing.arguments import (
     Target,

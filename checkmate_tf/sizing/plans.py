@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.planning.plan import Plan
 from checkmate_tf.planning.planner import PlannedStep, Planner, plan_elsewhere
 from checkmate_tf.planning.settings import SCATTER
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.sizing.question import Asked
 from checkmate_tf.sizing.result import NoBatchError
 from checkmate_tf.sizing.search import Answer, Question

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import fill
 
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.step import RematerializedStep
 from solvers import BudgetError, format_bytes
 

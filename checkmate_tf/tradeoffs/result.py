@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, overload
 
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.plans.plan import Plan
 from solvers import format_bytes
 
 if TYPE_CHECKING:

@@ -230,7 +230,7 @@ def test_a_solver_that_finds_nothing_where_there_is_something():
 
 def test_a_loop_that_made_up_inputs_keep_running(monkeypatch):
     """Made-up whole numbers are zeros, by which this loop gets nowhere."""
-    monkeypatch.setattr("checkmate_tf.planning.trial_run.TRIAL_SECONDS", 0.5)
+    monkeypatch.setattr("checkmate_tf.planning.trial.trial_run.TRIAL_SECONDS", 0.5)
     kernel = weights()
 
     def step(x, stride):

@@ -8,7 +8,7 @@ import pytest
 
 from checkmate_tf.doctor import steps
 from checkmate_tf.doctor.steps import Comparison, Size, facts_of, what_is_wrong
-from tests.checkmate_tf.planning.test_plan_pictures import plan_of
+from tests.checkmate_tf.plans.test_pictures import plan_of
 
 SMALL = Size(batch=8, side=24, blocks=3)
 PLAN = plan_of()

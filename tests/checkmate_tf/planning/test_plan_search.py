@@ -11,7 +11,7 @@ import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
-from checkmate_tf.planning.trial_run import TrialRun
+from checkmate_tf.planning.trial.trial_run import TrialRun
 from solvers import BudgetError, Schedule
 from tests.steps import random_batch, small_cnn
 

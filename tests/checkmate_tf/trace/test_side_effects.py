@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
 
-from checkmate_tf.planning.trial_run import can_run_for_trial, has_generators
-from checkmate_tf.planning.variable_copies import copy_written, resource_name, run_on_copies
+from checkmate_tf.planning.trial.trial_run import can_run_for_trial, has_generators
+from checkmate_tf.planning.trial.variable_copies import copy_written, resource_name, run_on_copies
 from tests.steps import SPEC, extraction_of
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import checkmate_tf
 from checkmate_tf.cli.main import main
-from checkmate_tf.planning.plan import Origin, Plan
+from checkmate_tf.plans.plan import Origin, Plan
 from solvers import CheckmateError, ComputationGraph, Node, Schedule, simulate, solve
 from tests.graphs import SKIP
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.plans.plan import Plan
 from solvers import Solution, Status, solve
 from tests.graphs import SKIP
 

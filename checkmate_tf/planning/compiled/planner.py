@@ -12,11 +12,11 @@ from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.apart import apart
-from checkmate_tf.planning.compiled_search import CompiledSearch
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.planning.compiled.search import CompiledSearch
 from checkmate_tf.planning.planner import PlannedStep
 from checkmate_tf.planning.preparation import anything_to_gain, structure_of
 from checkmate_tf.planning.request import Request
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.program import resolve
 from profiles.devices import default_device

@@ -14,8 +14,6 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.plan_line import extra_in_words
 from checkmate_tf.planning.planner import PlannedStep
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
@@ -26,6 +24,8 @@ from checkmate_tf.planning.settings import (
     COMPILED_TIMES,
 )
 from checkmate_tf.planning_display import detail
+from checkmate_tf.plans.line import extra_in_words
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.rewrite import emit_schedule, function_of
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders

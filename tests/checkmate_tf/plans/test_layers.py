@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkmate_tf.graph.extraction import extract
-from checkmate_tf.planning.layers import Layer, layer_names, layers_of, peak_of
-from checkmate_tf.planning.plan_pictures import memory_by_layer
-from checkmate_tf.planning.plan_table import by_layers
+from checkmate_tf.plans.layers import Layer, layer_names, layers_of, peak_of
+from checkmate_tf.plans.pictures import memory_by_layer
+from checkmate_tf.plans.table import by_layers
 from solvers import ComputationGraph, Node, Schedule, simulate
 from tests.graphs import random_graphs
 from tests.solvers.graph.test_lifetimes import random_schedule

@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 from keras import layers
 
-from checkmate_tf.planning.step_content import step_content
+from checkmate_tf.planning.kept.step_content import step_content
 from checkmate_tf.trace.program import resolve
 from tests.steps import random_batch, small_cnn
 

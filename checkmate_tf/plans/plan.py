@@ -11,9 +11,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.phases import in_words
-from checkmate_tf.planning.plan_documents import document_of, read, read_document
-from checkmate_tf.planning.plan_html import as_html
-from checkmate_tf.planning.plan_table import by_layers, layer_rows, peak_lines
+from checkmate_tf.plans.documents import document_of, read, read_document
+from checkmate_tf.plans.html import as_html
+from checkmate_tf.plans.table import by_layers, layer_rows, peak_lines
 from solvers import CheckmateError, ComputationGraph, Schedule, Solution, format_bytes
 from solvers.graph import input_order_peak
 from solvers.graph.files import read_json, write_whole
@@ -102,7 +102,7 @@ class Plan:
     compilations: int = 0
 
     def save(self, path: str | Path) -> None:
-        """Write the plan as JSON, whole or not at all; see `checkmate_tf.planning.plan_documents`.
+        """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
 
         Raises:
             CheckmateError: the file can't be written.
@@ -148,7 +148,7 @@ class Plan:
         """
         try:
             from checkmate_tf.picture_files import write_picture
-            from checkmate_tf.planning.plan_pictures import draw_plan
+            from checkmate_tf.plans.pictures import draw_plan
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "matplotlib":
                 raise

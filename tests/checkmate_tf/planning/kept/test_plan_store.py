@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from checkmate_tf.cli.main import main
-from checkmate_tf.planning import plan_store
-from checkmate_tf.planning.plan_store import (
+from checkmate_tf.planning.kept import plan_store
+from checkmate_tf.planning.kept.plan_store import (
     file_of,
     plan_files,
     plan_folder,
@@ -20,7 +20,7 @@ from checkmate_tf.planning.plan_store import (
     write_entry,
 )
 from solvers import CheckmateError
-from tests.checkmate_tf.planning.test_plan_documents import plan_of_a_step
+from tests.checkmate_tf.plans.test_documents import plan_of_a_step
 
 KEY = {"content": "0123456789abcdef0123", "budget": "50%", "tensorflow": "2.21.0"}
 

@@ -15,8 +15,8 @@ from checkmate_tf import planning_display
 from checkmate_tf.cli.main import main
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning import baseline, planner
+from checkmate_tf.planning.kept.plan_store import plan_files
 from checkmate_tf.planning.monitor import BudgetWatch
-from checkmate_tf.planning.plan_store import plan_files
 from solvers import CheckmateError, simulate
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 

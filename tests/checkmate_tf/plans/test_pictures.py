@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import image
 
-from checkmate_tf.planning.plan import Plan
-from checkmate_tf.planning.plan_pictures import draw_plan
+from checkmate_tf.plans.pictures import draw_plan
+from checkmate_tf.plans.plan import Plan
 from solvers import CheckmateError, ComputationGraph, simulate, solve
 from tests.graphs import SKIP, random_graphs
 from tests.solvers.graph.test_lifetimes import random_schedule
@@ -103,7 +103,7 @@ def test_json_is_what_is_saved(tmp_path) -> None:
 
 def test_without_matplotlib_it_is_said_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "checkmate_tf.planning.plan_pictures")
+    monkeypatch.delitem(sys.modules, "checkmate_tf.plans.pictures")
     with pytest.raises(CheckmateError, match="pip install matplotlib"):
         plan_of().plot()
     shown = plan_of()._repr_html_()
@@ -113,7 +113,7 @@ def test_without_matplotlib_it_is_said_what_to_install(monkeypatch) -> None:
 
 def test_matplotlib_is_loaded_when_something_is_drawn() -> None:
     program = (
-        "import sys, checkmate_tf.planning.plan, checkmate_tf.cli.show; "
+        "import sys, checkmate_tf.plans.plan, checkmate_tf.cli.show; "
         "print('matplotlib' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

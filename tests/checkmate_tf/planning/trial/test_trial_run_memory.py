@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning import trial_run as trial_run_module
-from checkmate_tf.planning.trial_run import TrialRunError, run_for_trial
+from checkmate_tf.planning.trial import trial_run as trial_run_module
+from checkmate_tf.planning.trial.trial_run import TrialRunError, run_for_trial
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of
 
@@ -46,7 +46,7 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
-from checkmate_tf.planning.trial_run import run_for_trial
+from checkmate_tf.planning.trial.trial_run import run_for_trial
 weights = [tf.Variable(tf.ones((512, 512)) / 512) for _ in range(16)]
 @tf.function
 def step(x):

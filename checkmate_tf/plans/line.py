@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkmate_tf.planning.plan import Plan
+from checkmate_tf.plans.plan import Plan
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _DIGITS = 10

@@ -26,7 +26,7 @@ from checkmate_tf.planning.settings import (
     TRIAL_STEPS,
     UNCHANGED_STEPS,
 )
-from checkmate_tf.planning.variable_copies import (
+from checkmate_tf.planning.trial.variable_copies import (
     can_copy,
     copied_bytes,
     copy_written,

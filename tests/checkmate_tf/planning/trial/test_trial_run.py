@@ -16,9 +16,9 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning import trial_run as trial_run_module
 from checkmate_tf.planning.settings import FIRST_TRIAL_STEPS
-from checkmate_tf.planning.trial_run import can_run_for_trial, run_for_trial
+from checkmate_tf.planning.trial import trial_run as trial_run_module
+from checkmate_tf.planning.trial.trial_run import can_run_for_trial, run_for_trial
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of, noisy_question, random_batch, small_cnn, snapshot
 

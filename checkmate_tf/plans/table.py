@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkmate_tf.planning.layers import Layer, layers_of, peak_of
+from checkmate_tf.plans.layers import Layer, layers_of, peak_of
 from solvers import ComputationGraph, Schedule, format_bytes
 
 _SHOWN = 10

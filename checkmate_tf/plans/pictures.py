@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from checkmate_tf.picture_files import Picture
-from checkmate_tf.planning.layers import layer_names
-from checkmate_tf.planning.plan_table import shortened
+from checkmate_tf.plans.layers import layer_names
+from checkmate_tf.plans.table import shortened
 from solvers import ComputationGraph, Schedule, simulate
 from solvers.graph.lifetimes import last_reads
 

@@ -1,0 +1,1 @@
+"""A step, run on copies of its variables, and the bytes that the device held."""

@@ -1,0 +1,1 @@
+"""A plan: its text, its table by layer, its pictures, its file."""
