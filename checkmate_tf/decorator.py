@@ -86,10 +86,10 @@ def rematerialize(
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does; of several replicas, the batch that each of them gets.
-        costs: "roofline", "flops", or "profile", which measures the step's operations on this
-            device and keeps what it saw for the next time; or a profile that
-            `checkmate_tf.load_profile` returned; or "roofline:GPU" (CPU, TPU) for the costs of
-            another kind of device.
+        costs: "roofline" or "flops"; "device", which measures how fast this device computes and
+            moves memory, or "profile", which measures the step's operations, each once, and kept
+            for the next time; or a profile that `checkmate_tf.load_profile` returned; or
+            "roofline:GPU" (CPU, TPU) for the costs of another kind of device.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         trial_run: measure the plan before training begins, on made-up inputs and copies of the

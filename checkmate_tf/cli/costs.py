@@ -17,8 +17,8 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
         default="roofline",
         metavar="MODEL|PROFILE",
         help="roofline (default), roofline:GPU (or CPU, TPU) for a device of another kind, flops, "
-        "profile (measures on this device), or a profile: its file, or its device or file name "
-        "as `checkmate-tf profiles list` shows them",
+        "device or profile (measured on this device: its ceilings, or each operation), or a "
+        "profile: its file, or its device or file name as `checkmate-tf profiles list` shows them",
     )
     parser.add_argument(
         "--other-device", action="store_true", help="take a profile though it is of another device"

@@ -1,4 +1,4 @@
-"""The cost models that a user can name: "roofline", "roofline:GPU", "flops" and "profile"."""
+"""The cost models that a user can name: "roofline", "device", "profile" and so on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from checkmate_tf.graph.step_operations import CostModel, step_operations
 from checkmate_tf.trace.program import Program
 from profiles import store
 from profiles.devices import default_device, device_name
+from profiles.measure.ceilings import costs_of_device
 from profiles.measure.surveys import survey
 from profiles.operation import Operation
 from profiles.profile import Profile
@@ -20,7 +21,10 @@ from profiles.profiled import ProfiledCosts
 from profiles.roofline import FloatingPointOperations, Roofline, device_ceilings
 from solvers import CheckmateError
 
-COST_MODELS = ("roofline", "flops", "profile")
+COST_MODELS = ("roofline", "flops", "device", "profile")
+
+MEASURED_HERE = ("device", "profile")
+"""Those that run operations on the device that TensorFlow computes on."""
 
 ROOFLINES = {f"roofline:{kind}": kind for kind in ("CPU", "GPU", "TPU")}
 """By name: a roofline of another kind of device than the one that TensorFlow computes on."""
@@ -60,8 +64,9 @@ def step_costs(
     """Costs of the operations of `program`.
 
     Args:
-        costs: the name of a cost model, or a profile, which is taken as it is; "profile" measures
-            on the device that TensorFlow computes on what is not known of it yet.
+        costs: the name of a cost model, or a profile, which is taken as it is. "profile" measures
+            on the device that TensorFlow computes on what is not known of it yet, "device" no more
+            than its ceilings.
         program: the resolved step.
         progress: sees the operations that are measured pass by, one at a time.
 
@@ -77,6 +82,8 @@ def step_costs(
     ceilings = device_ceilings(device.split(":")[0])
     if costs == "roofline":
         return StepCosts(Roofline(ceilings))
+    if costs == "device":
+        return StepCosts(costs_of_device(device, progress))
     operations = [each.operation for each in step_operations(program)]
     if isinstance(costs, str):
         costs = survey(operations, device, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from checkmate_tf.graph.cost_models import known_workspaces
+from checkmate_tf.graph.cost_models import MEASURED_HERE, known_workspaces
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
@@ -102,9 +102,9 @@ def largest_batch(
     size = parse_bytes(budget, device_memory)
     request = parse_request(size, "auto", None, costs, time_limit, order, trial_run)
     not_here = why_not_here(device_memory, size)
-    if not_here and costs == "profile":
+    if not_here and costs in MEASURED_HERE:
         raise CheckmateError(
-            f'costs="profile" measures on this device ({not_here}); give "roofline", "flops", or '
+            f"costs={costs!r} measures on this device ({not_here}); give 'roofline', 'flops', or "
             "what checkmate_tf.load_profile returns"
         )
     example = parse_batch(batch, target)

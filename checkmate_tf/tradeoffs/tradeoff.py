@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.graph.cost_models import MEASURED_HERE
 from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.phases import phase, stopwatch
 from checkmate_tf.planning.budget_sweep import swept
@@ -78,10 +79,10 @@ def tradeoff(
     is_count = isinstance(points, Integral) and not isinstance(points, bool)
     if not (is_count and points >= 2):
         raise CheckmateError(f"points is {points!r}; give a whole number, 2 or more")
-    if elsewhere and costs == "profile":
+    if elsewhere and costs in MEASURED_HERE:
         raise CheckmateError(
-            'costs="profile" measures on this device; for another one give "roofline:GPU", '
-            '"flops", or what checkmate_tf.load_profile returns'
+            f"costs={costs!r} measures on this device; for another one give 'roofline:GPU', "
+            "'flops', or what checkmate_tf.load_profile returns"
         )
     request = parse_request("100%", solver, batch_size, costs, time_limit, order, trial_run)
     target = parse_step(step)

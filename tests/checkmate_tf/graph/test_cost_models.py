@@ -10,6 +10,7 @@ from checkmate_tf.graph.cost_models import check_cost_model, step_costs
 from checkmate_tf.graph.step_operations import step_operations
 from checkmate_tf.trace.program import resolve
 from profiles.devices import device_name
+from profiles.measure.ceilings import PROBES
 from profiles.profile import Measurement, Profile
 from profiles.profile_files import save_profile
 from profiles.roofline import floating_point_operations
@@ -58,6 +59,17 @@ def test_a_named_profile_measures_what_is_missing(program):
     assert all(costs.model.cost(each) > 0 for each in operations)
 
 
+def test_of_a_device_no_more_than_its_ceilings_is_measured(program, tmp_path, monkeypatch):
+    monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path))
+    seen = []
+    costs = step_costs("device", program, lambda operations: seen.extend(operations) or seen)
+    assert costs.notes == ()
+    assert set(seen) <= set(PROBES)
+    products = [e.operation for e in step_operations(program) if e.operation.type == "MatMul"]
+    (large,) = {costs.model.cost(each) for each in products}
+    assert 0 < large < 1
+
+
 def test_a_given_profile_is_taken_as_it_is_and_says_what_it_lacks(program):
     operations = [each.operation for each in step_operations(program)]
     products = [each for each in operations if each.type == "MatMul"]
@@ -101,5 +113,5 @@ def test_another_devices_profile_is_refused(tmp_path):
 
 @pytest.mark.parametrize("costs", ["guess", 3, None])
 def test_what_is_no_cost_model(costs):
-    with pytest.raises(CheckmateError, match="roofline, flops, profile"):
+    with pytest.raises(CheckmateError, match="roofline, flops, device, profile"):
         check_cost_model(costs)

@@ -173,6 +173,7 @@ def test_without_the_memory_there_is_no_trial_run(question, monkeypatch, tmp_pat
         ({"batch": (np.float32(1), 2.0)}, "batch dimension"),
         ({"overhead": "much"}, "overhead is 'much'"),
         ({"costs": "profile", "device_memory": "1GiB"}, "measures on this device"),
+        ({"costs": "device", "device_memory": "1GiB"}, "measures on this device"),
         ({"step": keras.Sequential([keras.layers.Dense(1)])}, "not compiled"),
         ({"step": 3}, "is no step"),
     ],

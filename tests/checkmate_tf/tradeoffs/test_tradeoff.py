@@ -189,6 +189,7 @@ def test_ctrl_c_gives_what_is_known(step):
         ([tf.function(lambda x: x, jit_compile=True), 1.0], {}, "XLA compiles the step"),
         ([lambda x: x, 1.0], {"points": 1}, "points is 1"),
         ([lambda x: x, 1.0], {"elsewhere": True, "costs": "profile"}, "measures on this device"),
+        ([lambda x: x, 1.0], {"elsewhere": True, "costs": "device"}, "measures on this device"),
         ([lambda x: x, 1.0], {"solver": "aut"}, "did you mean 'auto'"),
     ],
 )
