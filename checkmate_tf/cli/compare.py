@@ -104,5 +104,7 @@ def _files_apart(values: list[str]) -> tuple[list[str], list[str]]:
 
 def _print(console: Console, graph: str, rows: list[Row]) -> None:
     console.print(f"{graph}: the best at each budget\n", best_table(rows))
-    console.print("\nEvery solver that has a result\n", results_table(rows))
+    results = results_table(rows)
+    if results.row_count:
+        console.print("\nEvery solver that has a result\n", results)
     console.print("\n".join(("", *without_result(rows), "")))

@@ -144,6 +144,13 @@ def test_compare_takes_graphs_after_its_options(
     assert "no schedule exists" in printed
 
 
+def test_compare_prints_no_empty_table(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", chain, "--budget", "1B", "--solver", "griewank"]) != 0
+    printed = capsys.readouterr().out
+    assert "the best at each budget" in printed
+    assert "Every solver that has a result" not in printed
+
+
 def test_a_share_may_be_meant(chain: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", chain, "--budget", "2", "--solver", "milp"]) == 3
     assert "did you mean '2%'?" in capsys.readouterr().err
