@@ -8,8 +8,6 @@ import threading
 import time
 import types
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import tensorflow as tf
@@ -20,25 +18,17 @@ from checkmate_tf.distribution.strategies import (
     on_all_replicas,
     replica_context,
 )
-from checkmate_tf.memory.measure import arriving_bytes, held_bytes
-from checkmate_tf.phases import phase
-from checkmate_tf.planning.compiled.planner import CompiledPlanner
-from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
-from checkmate_tf.planning.planner import PlannedStep, Planner
+from checkmate_tf.memory.measure import arriving_bytes
+from checkmate_tf.planned_runs import PlannedRuns
+from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.trial.trial_run import has_generators
-from checkmate_tf.planning_display import PlanningDisplay
-from checkmate_tf.plans.line import line_about
 from checkmate_tf.plans.plan import NOT_PLANNED_YET, Plan
 from checkmate_tf.rewriting.batch_guard import call_if_larger
-from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
-from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.keras_models import (
     forget_functions,
     is_model,
     prepare_before_training,
-    run_training_by,
     switch_off_xla,
     xla_is_kerass_default,
 )
@@ -47,7 +37,7 @@ from checkmate_tf.trace.tracer import Traced, Tracer
 from checkmate_tf.user_errors import users_lines
 from checkmate_tf.user_warnings import warn_user
 from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
-from solvers import BudgetError, CheckmateError
+from solvers import CheckmateError
 
 
 class RematerializedStep:
@@ -91,8 +81,9 @@ class RematerializedStep:
         self._unbound = unbound
         self._model = owner if is_model(owner) else None
         self._tracer = Tracer(function, self._model)
-        self._planner = planner or Planner(request)
-        self._compiled_planner = CompiledPlanner(request)
+        self._runs = PlannedRuns(
+            function, request, self._model, planner, self._note_plan, self.say_once
+        )
         self._batches = BatchSizes(request.batch_size)
         is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
         self._has_signature = getattr(function, "input_signature", None) is not None
@@ -101,8 +92,6 @@ class RematerializedStep:
         self._lock = threading.RLock()
         self._said: set[str] = set()
         self.xla_was_on: Any = None
-        self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
-        self._train_by = self._train  # one object, by which it is known again
         self._of_strategy: dict[int, RematerializedStep] = {}  # they hold their strategies
         self.plan = NOT_PLANNED_YET
         if self._model is not None and unbound is None:
@@ -228,7 +217,7 @@ class RematerializedStep:
             with self._lock:
                 if key not in traced.runs:
                     self._tracer.note_new_trace(arguments)
-                    traced.runs[key] = self._planned_run(
+                    traced.runs[key] = self._runs.alone(
                         concrete, batch_size, arriving_bytes(arguments), seconds
                     )
         return traced.runs[key]
@@ -246,71 +235,6 @@ class RematerializedStep:
                 return True
         return False
 
-    def _planned_run(
-        self, concrete: Any, batch_size: int | None, arriving: int, tracing: float
-    ) -> Callable[..., Any]:
-        """What runs the step by a plan.
-
-        Args:
-            concrete: the traced step.
-            batch_size: the first dimension of inputs that were traced without one.
-            arriving: bytes of its arguments that are not on the device yet.
-            tracing: seconds that its trace has taken.
-        """
-        compiled = self._is_compiled()
-        shown = PlanningDisplay(self.request.verbose, {"trace": tracing})
-        with shown.under_way():
-            planned = self._plan(concrete, batch_size, arriving)
-            if planned is None:
-                return cast(Callable[..., Any], concrete)
-            step = _rewritten(planned, compiled, alone=True)
-        self._tell(planned, shown)
-        if compiled:
-            return step
-        if not self._can_be_exchanged(planned):
-            over = self._watch_for(planned)
-            return step if over is None else partial(over.run, step)
-        budget = planned.plan.budget
-
-        def leaner(margin: int) -> Callable[..., Any]:
-            shown = PlanningDisplay(self.request.verbose)
-            with shown.under_way():
-                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
-                leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
-            self._tell(leaner_one, shown)
-            return leaner_step
-
-        return MonitoredStep(step, budget, leaner, partial(self._planner.forget, planned))
-
-    def _tell(self, planned: PlannedStep, shown: PlanningDisplay) -> None:
-        """Say in one line what was planned, where it was shown."""
-        self.plan = replace(planned.plan, seconds=dict(shown.seconds))
-        if planned.source:
-            shown.conclude(line_about(self.plan, planned.source))
-
-    def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
-        """What says that a step is over its budget, unless it is known or cannot be seen."""
-        if self.request.budget.least or planned.beyond_budget or held_bytes() is None:
-            return None
-        return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned))
-
-    def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
-        """Run a batch of `fit` by the model's train function, and say if it is over the budget."""
-        watch = self._watch
-        return function(iterator) if watch is None else watch.run(function, iterator)
-
-    def _can_be_exchanged(self, planned: PlannedStep) -> bool:
-        """Whether a leaner plan may take over in the middle of training."""
-        return (
-            self.request.trial_run
-            and planned.replicated is None
-            and not self.request.budget.least
-            and not planned.beyond_budget
-            and held_bytes() is not None
-            # Another step would draw the same random numbers again.
-            and not has_generators(planned.extracted)
-        )
-
     def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What makes the step a part of the function that is being traced."""
         if self._runs_unplanned(arguments):
@@ -323,69 +247,16 @@ class RematerializedStep:
         )
         tracing = time.perf_counter() - begun
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest
-        try:
-            shown = PlanningDisplay(self.request.verbose, {"trace": tracing})
-            with shown.under_way():
-                planned = self._plan(concrete, size)
-        except CheckmateError:
-            raise
-        except (TypeError, ValueError) as error:
-            if not has_unknown_sizes(concrete):
-                raise
-            raise CheckmateError(
-                f"with {size} for every unknown first dimension the step can't be planned: "
-                f"{str(error).strip().splitlines()[-1].strip()}. Give what is no batch a known "
-                "shape where the step is traced, in the input_signature for one"
-            ) from None
-        if planned is None:
-            return cast(Callable[..., Any], concrete)
-        if self._is_compiled():
-            if batch is not None and batch.shape[0] is None:
-                # XLA compiles no call of Python, by which it would be noticed.
-                note = f"compiled by XLA, a batch larger than {size} is not noticed"
-                self.plan = replace(planned.plan, notes=(*planned.plan.notes, note))
-            return _rewritten(planned, compiled=True)
-        if batch is not None and batch.shape[0] is None and size is not None:
-            call_if_larger(batch, size, self._larger_batch_came)
-        if self._model is not None:
-            if self._watch is not None:
-                self._watch.end()  # over the batch under way, in which planning took memory
-            self._watch = self._watch_for(planned)
-            run_training_by(self._model, self._train_by)
-        step = _rewritten(planned, compiled=False)
+        if batch is None or batch.shape[0] is not None:
+            return self._runs.part(concrete, size, tracing, None)
 
-        def emit(*args: Any, **kwargs: Any) -> Any:
-            with shown.under_way(), phase("emit"):
-                result = step(*args, **kwargs)
-            self._tell(planned, shown)
-            return result
+        def guard(planned: int) -> None:
+            call_if_larger(batch, planned, self._larger_batch_came)
 
-        return emit
+        return self._runs.part(concrete, size, tracing, guard)
 
-    def _plan(
-        self, concrete: Any, batch_size: int | None, arriving: int | None = None
-    ) -> PlannedStep | None:
-        try:
-            if self._is_compiled():
-                planned = self._compiled_planner.plan(concrete, batch_size)
-            else:
-                planned = self._planner.plan(concrete, batch_size, arriving)
-        except BudgetError as error:
-            if self.request.on_infeasible != "plain":
-                raise
-            self.say_once(f"{error}; the step runs without a plan")
-            self.plan = None
-            return None
-        if planned is None:
-            name = getattr(self.function, "__name__", repr(self.function))
-            self.say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
-        else:
-            self.plan = planned.plan
-        return planned
-
-    def _is_compiled(self) -> bool:
-        """Whether XLA compiles the step, here or in a function around it."""
-        return is_compiled_by_xla(self.function) or is_traced_for_xla()
+    def _note_plan(self, plan: Plan | None) -> None:
+        self.plan = plan
 
     def _larger_batch_came(self, size: int) -> None:
         """A step that is part of a larger function met a batch that it was not planned for."""
@@ -410,25 +281,6 @@ def _refuse_compilation(function: Callable[..., Any]) -> None:
             "the function that calls it with tf.function(jit_compile=False), or the model with "
             "model.compile(…, jit_compile=False)"
         )
-
-
-def _rewritten(planned: PlannedStep, compiled: bool, alone: bool = False) -> Callable[..., Any]:
-    """The step by its plan.
-
-    Args:
-        planned: the step and its plan.
-        compiled: whether XLA compiles it.
-        alone: whether it will run as a function of its own, which is made now.
-    """
-    extracted, function = planned.extracted, planned.function
-    concrete = extracted.program.concrete
-    if planned.runs_plain:
-        return cast(Callable[..., Any], as_traced(concrete))
-    if planned.replicated is not None:
-        return in_place_of(concrete, planned.replicated.emit)
-    if alone and function is None and not compiled:
-        function = as_function(extracted, planned.plan.schedule)
-    return rewrite_extracted(extracted, planned.plan.schedule, function, compiled=compiled)
 
 
 def _found_by_name(step: RematerializedStep) -> Any:

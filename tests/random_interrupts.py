@@ -30,7 +30,7 @@ def everything(model):
 
 
 def plan(step, model, data):
-    step._plan(tf.function(model.train_step).get_concrete_function(data), None)
+    step._runs.planned(tf.function(model.train_step).get_concrete_function(data), None)
 
 
 def plan_and_interrupt(model, data, seconds):

@@ -320,7 +320,7 @@ def test_no_generator_moves(costs, tmp_path, monkeypatch):
         tf.random.uniform((), seed=3)
         if plan:
             concrete = tf.function(deep_step(generator, keras_seed)).get_concrete_function(x)
-            step._plan(concrete, None)
+            step._runs.planned(concrete, None)
             assert step.plan is not None
             if held_bytes() is not None:
                 assert step.plan.measured_peak is not None

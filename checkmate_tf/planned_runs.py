@@ -1,0 +1,240 @@
+"""What runs a traced step by a plan: alone, or as a part of the function that is being traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.phases import phase
+from checkmate_tf.planning.compiled.planner import CompiledPlanner
+from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
+from checkmate_tf.planning.planner import PlannedStep, Planner
+from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.trial.trial_run import has_generators
+from checkmate_tf.planning_display import PlanningDisplay
+from checkmate_tf.plans.line import line_about
+from checkmate_tf.plans.plan import Plan
+from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
+from checkmate_tf.trace.inlining import as_traced
+from checkmate_tf.trace.keras_models import run_training_by
+from checkmate_tf.trace.sizes import has_unknown_sizes
+from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
+from solvers import BudgetError, CheckmateError
+
+
+class PlannedRuns:
+    """Plans for the traces of one step, and what runs them."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        request: Request,
+        model: Any,
+        planner: Planner | None,
+        note_plan: Callable[[Plan | None], None],
+        say_once: Callable[[str], None],
+    ) -> None:
+        """Nothing is planned yet.
+
+        Args:
+            function: the step itself.
+            request: what the user asked for.
+            model: the Keras model that the step belongs to; None where there is none.
+            planner: one that knows plans for the step already.
+            note_plan: is given each plan, and None where the step runs without one.
+            say_once: warns the user of what has not been said before.
+        """
+        self._function = function
+        self._request = request
+        self._model = model
+        self._planner = planner or Planner(request)
+        self._compiled_planner = CompiledPlanner(request)
+        self._note_plan = note_plan
+        self._say_once = say_once
+        self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
+        self._train_by = self._train  # one object, by which it is known again
+
+    def alone(
+        self, concrete: Any, batch_size: int | None, arriving: int, tracing: float
+    ) -> Callable[..., Any]:
+        """What runs the step by a plan.
+
+        Args:
+            concrete: the traced step.
+            batch_size: the first dimension of inputs that were traced without one.
+            arriving: bytes of its arguments that are not on the device yet.
+            tracing: seconds that its trace has taken.
+
+        Raises:
+            BudgetError: no plan was found within the budget.
+        """
+        compiled = self._is_compiled()
+        shown = PlanningDisplay(self._request.verbose, {"trace": tracing})
+        with shown.under_way():
+            planned = self.planned(concrete, batch_size, arriving)
+            if planned is None:
+                return cast(Callable[..., Any], concrete)
+            step = _rewritten(planned, compiled, alone=True)
+        self._tell(planned, shown)
+        if compiled:
+            return step
+        if not self._can_be_exchanged(planned):
+            over = self._watch_for(planned)
+            return step if over is None else partial(over.run, step)
+        budget = planned.plan.budget
+
+        def leaner(margin: int) -> Callable[..., Any]:
+            shown = PlanningDisplay(self._request.verbose)
+            with shown.under_way():
+                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
+                leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
+            self._tell(leaner_one, shown)
+            return leaner_step
+
+        return MonitoredStep(step, budget, leaner, partial(self._planner.forget, planned))
+
+    def part(
+        self,
+        concrete: Any,
+        batch_size: int | None,
+        tracing: float,
+        guard: Callable[[int], None] | None,
+    ) -> Callable[..., Any]:
+        """What makes the step, by a plan, a part of the function that is being traced.
+
+        Args:
+            concrete: the traced step.
+            batch_size: the first dimension of inputs that were traced without one.
+            tracing: seconds that its trace has taken.
+            guard: makes the function notice a batch that is larger than that; None where none may
+                come.
+
+        Raises:
+            BudgetError: no plan was found within the budget.
+            CheckmateError: the step can't be planned for such a batch.
+        """
+        try:
+            shown = PlanningDisplay(self._request.verbose, {"trace": tracing})
+            with shown.under_way():
+                planned = self.planned(concrete, batch_size)
+        except CheckmateError:
+            raise
+        except (TypeError, ValueError) as error:
+            if not has_unknown_sizes(concrete):
+                raise
+            raise CheckmateError(
+                f"with {batch_size} for every unknown first dimension the step can't be planned: "
+                f"{str(error).strip().splitlines()[-1].strip()}. Give what is no batch a known "
+                "shape where the step is traced, in the input_signature for one"
+            ) from None
+        if planned is None:
+            return cast(Callable[..., Any], concrete)
+        if self._is_compiled():
+            if guard is not None:
+                # XLA compiles no call of Python, by which it would be noticed.
+                note = f"compiled by XLA, a batch larger than {batch_size} is not noticed"
+                self._note_plan(replace(planned.plan, notes=(*planned.plan.notes, note)))
+            return _rewritten(planned, compiled=True)
+        if guard is not None and batch_size is not None:
+            guard(batch_size)
+        if self._model is not None:
+            if self._watch is not None:
+                self._watch.end()  # over the batch under way, in which planning took memory
+            self._watch = self._watch_for(planned)
+            run_training_by(self._model, self._train_by)
+        step = _rewritten(planned, compiled=False)
+
+        def emit(*args: Any, **kwargs: Any) -> Any:
+            with shown.under_way(), phase("emit"):
+                result = step(*args, **kwargs)
+            self._tell(planned, shown)
+            return result
+
+        return emit
+
+    def planned(
+        self, concrete: Any, batch_size: int | None, arriving: int | None = None
+    ) -> PlannedStep | None:
+        """The step with its plan; None where it runs without one, which is said.
+
+        Args:
+            concrete: the traced step.
+            batch_size: the first dimension of inputs that were traced without one.
+            arriving: bytes of its arguments that are not on the device yet.
+
+        Raises:
+            BudgetError: no plan was found within the budget.
+        """
+        try:
+            if self._is_compiled():
+                planned = self._compiled_planner.plan(concrete, batch_size)
+            else:
+                planned = self._planner.plan(concrete, batch_size, arriving)
+        except BudgetError as error:
+            if self._request.on_infeasible != "plain":
+                raise
+            self._say_once(f"{error}; the step runs without a plan")
+            self._note_plan(None)
+            return None
+        if planned is None:
+            name = getattr(self._function, "__name__", repr(self._function))
+            self._say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
+        else:
+            self._note_plan(planned.plan)
+        return planned
+
+    def _tell(self, planned: PlannedStep, shown: PlanningDisplay) -> None:
+        """Say in one line what was planned, where it was shown."""
+        plan = replace(planned.plan, seconds=dict(shown.seconds))
+        self._note_plan(plan)
+        if planned.source:
+            shown.conclude(line_about(plan, planned.source))
+
+    def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
+        """What says that a step is over its budget, unless it is known or cannot be seen."""
+        if self._request.budget.least or planned.beyond_budget or held_bytes() is None:
+            return None
+        return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned))
+
+    def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
+        """Run a batch of `fit` by the model's train function, and say if it is over the budget."""
+        watch = self._watch
+        return function(iterator) if watch is None else watch.run(function, iterator)
+
+    def _can_be_exchanged(self, planned: PlannedStep) -> bool:
+        """Whether a leaner plan may take over in the middle of training."""
+        return (
+            self._request.trial_run
+            and planned.replicated is None
+            and not self._request.budget.least
+            and not planned.beyond_budget
+            and held_bytes() is not None
+            # Another step would draw the same random numbers again.
+            and not has_generators(planned.extracted)
+        )
+
+    def _is_compiled(self) -> bool:
+        """Whether XLA compiles the step, here or in a function around it."""
+        return is_compiled_by_xla(self._function) or is_traced_for_xla()
+
+
+def _rewritten(planned: PlannedStep, compiled: bool, alone: bool = False) -> Callable[..., Any]:
+    """The step by its plan.
+
+    Args:
+        planned: the step and its plan.
+        compiled: whether XLA compiles it.
+        alone: whether it will run as a function of its own, which is made now.
+    """
+    extracted, function = planned.extracted, planned.function
+    concrete = extracted.program.concrete
+    if planned.runs_plain:
+        return cast(Callable[..., Any], as_traced(concrete))
+    if planned.replicated is not None:
+        return in_place_of(concrete, planned.replicated.emit)
+    if alone and function is None and not compiled:
+        function = as_function(extracted, planned.plan.schedule)
+    return rewrite_extracted(extracted, planned.plan.schedule, function, compiled=compiled)
