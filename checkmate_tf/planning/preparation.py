@@ -10,6 +10,7 @@ from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.memory.measure import held_bytes, reserve
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import KERNEL_ROOM
+from checkmate_tf.planning.shared_buffers import separate_variables
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program
@@ -32,6 +33,7 @@ def prepared(
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
     reserve(program.fixed_bytes + live + KERNEL_ROOM)
+    separate_variables(program)
     held = held_bytes() or 0
     costs = step_costs(request.costs, program)
     # After the costs: measuring those tells workspaces as well.
