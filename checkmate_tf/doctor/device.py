@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from checkmate_tf.doctor.finding import Finding
-from checkmate_tf.memory.measure import allocator_limit, held_bytes
+from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
 from profiles.devices import default_device, device_name, usable_cores
 from profiles.tensorflow_internals import one_dnn_is_on
 from solvers import format_bytes
@@ -46,14 +46,17 @@ def allocator_of(place: str) -> str:
     """What counts the memory of a device; "" where nothing does.
 
     Example:
-        >>> allocator_of("CPU:0") in ("", "TensorFlow's BFC allocator", "oneDNN's allocator")
+        >>> allocator_of("CPU:0").partition(",")[0] in (
+        ...     "", "TensorFlow's BFC allocator", "oneDNN's allocator"
+        ... )
         True
     """
     if held_bytes(place) is None:
         return ""
     if not place.startswith("CPU"):
         return os.environ.get("TF_GPU_ALLOCATOR") or "TensorFlow's BFC allocator"
-    # oneDNN's own counts whether this is set or not.
+    if not counts_small_buffers():
+        return "oneDNN's allocator, but for buffers below 256 KiB"
     return "oneDNN's allocator" if one_dnn_is_on() else "TensorFlow's BFC allocator"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from solvers.errors import CheckmateError
 _LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 """The environment variable that limits the CPU's allocator."""
 
+_SMALL = 64 * 1024
+
 _MEMORY = Path("/proc/meminfo")
 
 _CONTAINER_LIMIT, _CONTAINER_USE = (
@@ -32,6 +35,20 @@ def held_bytes(device: str | None = None) -> int | None:
         return int(tf.config.experimental.get_memory_info(device or default_device())["current"])
     except ValueError:
         return None
+
+
+@functools.cache
+def counts_small_buffers() -> bool:
+    """Whether the allocator counts buffers of less than 256 KiB.
+
+    oneDNN's for CPUs doesn't, unless TF_CPU_ALLOCATOR_USE_BFC=true replaces it by TensorFlow's own.
+    """
+    with tf.device(default_device()):
+        before = held_bytes()
+        buffers = [tf.raw_ops.Empty(shape=[_SMALL], dtype=tf.uint8) for _ in range(8)]
+        after = held_bytes()
+    del buffers
+    return before is None or after is None or after - before >= 4 * _SMALL
 
 
 def arriving_bytes(arguments: Any) -> int:
@@ -101,7 +118,8 @@ def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = 
             `train_step` of a Keras model runs as `fit` runs it: as a `tf.function`, and compiled
             by XLA where the model is, not operation by operation.
         args: its arguments.
-        device: "CPU:0", "GPU:0", …; by default the one that TensorFlow computes on.
+        device: "CPU:0", "GPU:0", …; by default the one that TensorFlow computes on. On a CPU with
+            oneDNN on, buffers below 256 KiB count only under TF_CPU_ALLOCATOR_USE_BFC=true.
 
     Raises:
         CheckmateError: the device's allocator keeps no count.

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.forecast import forecast
-from checkmate_tf.memory.measure import allocator_limit, free_bytes, held_bytes
+from checkmate_tf.memory.measure import (
+    allocator_limit,
+    counts_small_buffers,
+    free_bytes,
+    held_bytes,
+)
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
 from checkmate_tf.planning.trial.trial_run import TrialRunError, can_run_for_trial, run_unchanged
@@ -115,7 +120,13 @@ def _measured_addition(extracted: Extraction, expected: Baseline) -> tuple[int |
             raise TrialRunError("it can't run without a trace, or its peak can't be seen")
         _refuse_beyond(ROOM_FOR_UNCHANGED * expected.expected_addition)
         with phase("trials"):
-            return max(run_unchanged(extracted)), ""
+            measured = max(run_unchanged(extracted))
+        if measured < expected.expected_addition and not counts_small_buffers():
+            raise TrialRunError(
+                "this CPU's allocator counts no buffers below 256 KiB; "
+                "TF_CPU_ALLOCATOR_USE_BFC=true, set before TensorFlow is imported, counts all"
+            )
+        return measured, ""
     except TrialRunError as error:
         return None, f"the unchanged step's peak is a forecast, for {error}"
 
