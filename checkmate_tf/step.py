@@ -23,6 +23,7 @@ from checkmate_tf.distribution.strategies import (
 from checkmate_tf.memory.measure import arriving_bytes, held_bytes
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
+from checkmate_tf.planning.loops_of_steps import why_nothing_can_be_recomputed
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
@@ -378,7 +379,8 @@ class RematerializedStep:
             return None
         if planned is None:
             name = getattr(self.function, "__name__", repr(self.function))
-            self.say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
+            why = why_nothing_can_be_recomputed(concrete)
+            self.say_once(f"nothing in {name!r} can be recomputed; it runs unchanged{why}")
         else:
             self.plan = planned.plan
         return planned
