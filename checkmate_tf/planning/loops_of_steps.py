@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from checkmate_tf.trace.bodies import functions_of, functions_of_node
+from checkmate_tf.trace.bodies import BRANCHES, LOOPS, functions_of, functions_of_node
 from checkmate_tf.trace.inlining import inlined
 from checkmate_tf.trace.operations import describe
 from profiles.tensorflow_internals import function_definition, function_in_graph
@@ -15,7 +15,7 @@ _GRADIENT = "gradient"
 
 
 def why_nothing_can_be_recomputed(concrete: Any) -> str:
-    """What to decorate instead of a step that is one loop, or no step; "" where none of it helps.
+    """What to decorate instead of a step that is one loop, or no step; "" where that is unknown.
 
     Example:
         >>> import tensorflow as tf
@@ -27,9 +27,10 @@ def why_nothing_can_be_recomputed(concrete: Any) -> str:
     loop = next((each for each in operations if computes_gradients(each)), None)
     if loop is not None:
         return f". {describe(loop)} runs as a whole: decorate the function that is called in it"
-    if any(_GRADIENT in each.name for each in operations):
-        return ""
-    return ". It computes no gradient: decorate the function that does"
+    if not any(_GRADIENT in each.name for each in operations):
+        return ". It computes no gradient: decorate the function that does"
+    whole = next((each for each in operations if each.type in LOOPS | BRANCHES), None)
+    return "" if whole is None else f". {describe(whole)} runs as a whole (docs/memory.md)"
 
 
 def computes_gradients(operation: Any) -> bool:

@@ -13,7 +13,6 @@ from checkmate_tf.planning.settings import KERNEL_ROOM
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program
-from checkmate_tf.trace.sizes import draws_batches_of_any_size
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
@@ -41,7 +40,7 @@ def prepared(
     if (held_bytes() or 0) > held:
         # Inputs of kernels that were measured, in reference cycles: no part of what is resident.
         gc.collect()
-    return extracted, (*costs.notes, *_notes(extracted, request))
+    return extracted, (*costs.notes, *_notes(extracted))
 
 
 def prepared_elsewhere(program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
@@ -82,7 +81,7 @@ def anything_to_gain(graph: ComputationGraph) -> bool:
     )
 
 
-def _notes(extracted: Extraction, request: Request) -> tuple[str, ...]:
+def _notes(extracted: Extraction) -> tuple[str, ...]:
     """What is said of operations whose memory can't be told, here and as a warning."""
     unknown = extracted.unknown
     if not unknown:
@@ -92,10 +91,5 @@ def _notes(extracted: Extraction, request: Request) -> tuple[str, ...]:
         f"the memory of {count} depends on data and can't be told, {describe(unknown[0])} for "
         "one: the plan may need more than the budget"
     )
-    if request.batch_size is None and any(map(draws_batches_of_any_size, unknown)):
-        note += (
-            ". Pass batch_size=… to rematerialize (the largest batch that the iterator gives), or "
-            "batch the data set with drop_remainder=True"
-        )
     warn_user(note)
     return (note,)

@@ -15,6 +15,11 @@ from solvers.graph.topological import topological_order
 
 _NEXT = frozenset(["IteratorGetNext", "IteratorGetNextSync"])
 
+_PASS_IT = (
+    "its batch size is not known when the step is traced. Pass batch_size=… to rematerialize (the "
+    "largest batch that occurs), or batch the data set with drop_remainder=True"
+)
+
 
 def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
     """Every operation of `concrete` with known shapes, by the operation's name.
@@ -28,7 +33,7 @@ def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
     """
     graph = concrete.graph
     sized = {op.name: op for op in graph.get_operations()}
-    drawn = [op for op in sized.values() if draws_batches_of_any_size(op)] if batch_size else []
+    drawn = [op for op in sized.values() if _draws_any_batch(op)] if batch_size else []
     if not has_unknown_sizes(concrete) and not drawn:
         return sized
     arguments = argument_placeholders(concrete)
@@ -52,7 +57,21 @@ def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
     return sized
 
 
-def draws_batches_of_any_size(operation: Any) -> bool:
+def check_iterators(concrete: Any, batch_size: int | None) -> None:
+    """Refuse a step that takes batches of unknown size from an iterator, if none is said.
+
+    Raises:
+        CheckmateError: there is such an iterator, and `batch_size` is None.
+    """
+    if batch_size is not None:
+        return
+    drawn = next((op for op in concrete.graph.get_operations() if _draws_any_batch(op)), None)
+    if drawn is not None:
+        (shape, *_) = (each.shape for each in drawn.outputs if _has_any_batch(each))
+        raise CheckmateError(f"the iterator gives elements of the shape {shape}: {_PASS_IT}")
+
+
+def _draws_any_batch(operation: Any) -> bool:
     """Whether `operation` is `next(iterator)` on a data set whose last batch may be smaller."""
     return operation.type in _NEXT and any(_has_any_batch(each) for each in operation.outputs)
 
@@ -81,11 +100,7 @@ def _argument_shape(placeholder: Any, batch_size: int | None) -> tf.TensorShape:
             "must be known to plan memory: give the data set's elements a fixed shape"
         )
     if batch_size is None:
-        raise CheckmateError(
-            f"the input {placeholder.name!r} has the shape {shape}: its batch size is not known "
-            "when the step is traced. Pass batch_size=… to rematerialize (the largest batch that "
-            "occurs), or batch the data set with drop_remainder=True"
-        )
+        raise CheckmateError(f"the input {placeholder.name!r} has the shape {shape}: {_PASS_IT}")
     return tf.TensorShape([batch_size, *shape.as_list()[1:]])
 
 

@@ -87,6 +87,21 @@ def test_a_function_without_a_gradient():
         rematerialize(forward, **QUICK)(images())
 
 
+def test_a_branch_that_is_all_of_the_step():
+    kernel = some_weights()
+
+    def step(x):
+        def deep():
+            return tf.reduce_sum(tf.tanh(tf.tanh(x @ kernel) @ kernel))
+
+        with tf.GradientTape() as tape:
+            loss = tf.cond(x[0, 0] > 0, deep, lambda: tf.reduce_sum(x @ kernel))
+        return tape.gradient(loss, kernel)
+
+    with pytest.warns(UserWarning, match=r"'step'.*If\b.*runs as a whole \(docs/memory.md\)"):
+        rematerialize(step, **QUICK)(images())
+
+
 def test_a_loop_of_steps_beside_other_work():
     """Here something can be recomputed, but not what needs the memory."""
     kernel = some_weights()

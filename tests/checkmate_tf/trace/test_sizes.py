@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf import rematerialize
+from solvers import CheckmateError
 from tests.dense_steps import QUICK, SIZE, loss_and_gradient, some_weights
 
 BATCH = 512
@@ -41,8 +42,8 @@ def test_the_batch_size_says_what_an_iterator_gives(recwarn):
     assert not [each for each in recwarn if "can't be told" in str(each.message)]
 
 
-def test_without_it_the_warning_asks_for_it():
-    with pytest.warns(UserWarning, match=r"IteratorGetNext.*Pass batch_size="):
+def test_without_it_the_error_asks_for_it():
+    with pytest.raises(CheckmateError, match=r"iterator gives.*\(None, 64\).*Pass batch_size="):
         rematerialize(drawing(some_weights()), **QUICK)(batches())
 
 
