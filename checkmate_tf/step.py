@@ -276,7 +276,7 @@ class RematerializedStep:
         def leaner(margin: int) -> Callable[..., Any]:
             shown = PlanningDisplay(self.request.verbose)
             with shown.under_way():
-                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
+                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin, arriving)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
             self._tell(leaner_one, shown)
             return leaner_step
