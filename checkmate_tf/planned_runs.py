@@ -10,6 +10,7 @@ from typing import Any, cast
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
+from checkmate_tf.planning.loops_of_steps import why_nothing_can_be_recomputed
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.planner import PlannedStep, Planner
 from checkmate_tf.planning.request import Request
@@ -89,7 +90,7 @@ class PlannedRuns:
         def leaner(margin: int) -> Callable[..., Any]:
             shown = PlanningDisplay(self._request.verbose)
             with shown.under_way():
-                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin)
+                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin, arriving)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
             self._tell(leaner_one, shown)
             return leaner_step
@@ -181,7 +182,8 @@ class PlannedRuns:
             return None
         if planned is None:
             name = getattr(self._function, "__name__", repr(self._function))
-            self._say_once(f"nothing in {name!r} can be recomputed; it runs unchanged")
+            why = why_nothing_can_be_recomputed(concrete)
+            self._say_once(f"nothing in {name!r} can be recomputed; it runs unchanged{why}")
         else:
             self._note_plan(planned.plan)
         return planned

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import PurePath
 from types import FrameType
 
 _INSIDE = frozenset({"checkmate_tf", "profiles", "solvers", "tensorflow", "keras"})
+
+_GENERATED = "__autograph_generated_file"
+"""How the files begin into which autograph writes the user's functions anew."""
 
 
 def warn_user(message: str) -> None:
@@ -21,6 +25,8 @@ def warn_user(message: str) -> None:
 
 def is_users(frame: FrameType) -> bool:
     """Whether a frame belongs neither to this package nor to TensorFlow and Keras."""
+    if PurePath(frame.f_code.co_filename).name.startswith(_GENERATED):
+        return False
     return _package(frame.f_globals) not in _INSIDE
 
 

@@ -115,7 +115,7 @@ def swept(
         tries = request.trial_run and not elsewhere
         baseline = Baselines().of(extracted, structure_of(graph), resident, run=tries)
         situation = situation_of(extracted, request, notes, baseline, baseline.peak)
-        run = trial_runner(extracted) if tries else None
+        run = trial_runner(extracted, arriving) if tries else None
         search = BudgetSweep(situation, request, run, interrupts)
         with phase("solve"):
             plans, stopped = search.plans(count, show)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.planning.loops_of_steps import computes_gradients
 from checkmate_tf.trace.bodies import LOOPS
 from checkmate_tf.trace.operations import describe
 from solvers import format_bytes
@@ -28,6 +29,11 @@ def about_the_largest_loop(extraction: Extraction, added: int) -> str:
     needed, loop = max(loops, key=lambda each: each[0])
     if needed < _MUCH * added:
         return ""
+    if computes_gradients(loop):
+        return (
+            f". The loop {describe(loop)} alone needs {format_bytes(needed)}, and runs as a whole: "
+            "decorate the function that computes gradients in it instead of the one around it"
+        )
     return (
         f". The loop {describe(loop)} alone needs {format_bytes(needed)}, most of it for its "
         "gradient, and is kept or recomputed as a whole. Written as several loops, one after the "

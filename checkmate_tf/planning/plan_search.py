@@ -108,13 +108,14 @@ class PlanSearch:
             unchanged = self._told(self._tried(unchanged))
             if self._keeps(unchanged):
                 return unchanged.found
+            unchanged = replace(unchanged, function=None)
         first = self._first_solution()
         seen: list[Candidate] = []
         kept = self._first_that_keeps(first, seen)
         if kept is not None:
             return kept.found
         if fits_unchanged:
-            seen.append(replace(unchanged, function=None))
+            seen.append(unchanged)
         if not seen:
             raise self._too_small(first)
         best = self._best_effort(seen)
@@ -156,7 +157,9 @@ class PlanSearch:
                 faster = keeps and candidate.plan.overhead < kept.plan.overhead
                 return candidate if faster else kept
             if not keeps:
-                seen.append(replace(candidate, function=None))  # its graph need not stay
+                # Its function, with the constants in it, is not to stay beside the next one.
+                candidate = replace(candidate, function=None)
+                seen.append(candidate)
             elif candidate.roomy:
                 kept = candidate
             else:

@@ -116,7 +116,7 @@ class Planner:
                 return None
             arriving = program.argument_bytes if arriving is None else arriving
             resident = resident_bytes(extracted.graph, arriving)
-            run = trial_runner(extracted)
+            run = trial_runner(extracted, arriving)
             return self._known_or_planned(extracted, notes, resident, run, interrupts)
 
     def _known_or_planned(
@@ -202,7 +202,7 @@ class Planner:
         return PlannedStep(plan, step.replicas[0], None, replicated=step, source=sources[0])
 
     def leaner(
-        self, concrete: Any, batch_size: int | None, budget: int, margin: int
+        self, concrete: Any, batch_size: int | None, budget: int, margin: int, arriving: int
     ) -> PlannedStep:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
@@ -216,7 +216,7 @@ class Planner:
             baseline = self._baselines.of(extracted, structure, resident, run=False)
             situation = situation_of(extracted, request, notes, baseline, baseline.peak)
             situation = replace(situation, margin=margin)
-            run = trial_runner(extracted)
+            run = trial_runner(extracted, arriving)
             planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()
             planned = self._keep(planned, situation, baseline, ran=not baseline.note)
@@ -312,9 +312,14 @@ def _taken(kept: KeptPlan, situation: Situation, request: Request) -> PlannedSte
     )
 
 
-def trial_runner(extracted: Extraction) -> TrialRunner | None:
-    """What runs the step for trial by a schedule; None where that is not possible."""
-    return partial(run_for_trial, extracted) if can_run_for_trial(extracted) else None
+def trial_runner(extracted: Extraction, arriving: int) -> TrialRunner | None:
+    """What runs the step for trial by a schedule; None where that is not possible.
+
+    Of the step's arguments `arriving` bytes are not on the device yet.
+    """
+    if not can_run_for_trial(extracted):
+        return None
+    return partial(run_for_trial, extracted, arriving=arriving)
 
 
 def situation_of(

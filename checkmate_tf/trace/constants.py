@@ -11,13 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from checkmate_tf.trace.operations import is_stateful
+import tensorflow as tf
+
+from checkmate_tf.trace.operations import ELEMENTWISE, VIEWS, is_stateful
 
 _SMALL = 100 * 1024
 """Bytes up to which Grappler folds a result that is larger than its inputs.
 
-Source: kMaxConstantSize in TensorFlow's constant_folding.cc.
+They are those of its encoding, in which one number, however often, is written once.
+
+Source: kMaxConstantSize and CreateNodeDef in TensorFlow's constant_folding.cc.
 """
+
+_ALWAYS_ONE_NUMBER = frozenset("Fill ZerosLike OnesLike".split())
+
+_ONE_NUMBER_OF_ONE = VIEWS | {"BroadcastTo", "Cast", "Tile", "Transpose"}
+"""They make one number, however often, if their first input is that; the others are shapes."""
 
 
 def folded_constants(needed: Iterable[Any], size: Callable[[Any], int]) -> dict[str, str]:
@@ -31,10 +40,14 @@ def folded_constants(needed: Iterable[Any], size: Callable[[Any], int]) -> dict[
     of: dict[str, int] = {}  # of an operation
     first: dict[int, str] = {}
     found: dict[str, str] = {}
+    alike: set[str] = set()  # those that make one number, however often
     for operation in needed:
         is_given = operation.type == "Const"
-        if not is_given and not _is_folded(operation, of, size):
+        is_alike = _is_one_number(operation, alike)
+        if not is_given and not _is_folded(operation, of, size, is_alike):
             continue
+        if is_alike:
+            alike.add(operation.name)
         inputs = tuple((of[each.op.name], each.value_index) for each in operation.inputs)
         # One of another device would have to be sent at every step.
         key = operation.type, operation.device, _attributes(operation), inputs
@@ -44,15 +57,30 @@ def folded_constants(needed: Iterable[Any], size: Callable[[Any], int]) -> dict[
     return found
 
 
-def _is_folded(operation: Any, known: dict[str, int], size: Callable[[Any], int]) -> bool:
+def _is_one_number(operation: Any, alike: set[str]) -> bool:
+    """Whether all that `operation` makes is one number; `alike` are others of which that holds."""
+    kind = operation.type
+    if kind == "Const":
+        value = tf.get_static_value(operation.outputs[0])
+        return value is not None and value.size > 0 and bool((value == value.flat[0]).all())
+    if kind in _ONE_NUMBER_OF_ONE:
+        return bool(operation.inputs) and operation.inputs[0].op.name in alike
+    if kind in ELEMENTWISE:
+        return all(each.op.name in alike for each in operation.inputs)
+    return kind in _ALWAYS_ONE_NUMBER
+
+
+def _is_folded(
+    operation: Any, known: dict[str, int], size: Callable[[Any], int], is_alike: bool
+) -> bool:
     if not operation.inputs or not operation.outputs or is_stateful(operation):
         return False
     if any(each.op.name not in known for each in operation.inputs):
         return False
     if any(attribute.HasField("func") for attribute in operation.node_def.attr.values()):
         return False
-    if operation.type == "Fill":
-        return True  # one number, however often, is a small constant to Grappler
+    if is_alike:
+        return True
     given = sum(map(size, operation.inputs))
     return all(size(each) <= max(given, _SMALL) for each in operation.outputs)
 

@@ -21,6 +21,7 @@ from profiles.tensorflow_internals import (
     create_operation,
     function_in_graph,
     set_traceback,
+    variable_content,
 )
 
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
@@ -159,8 +160,18 @@ class Emitter:
             return None
         copy = self.create(operation, [self.provided(each) for each in operation.inputs])
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
+            keep_what_is_known(original, made)
             self.provide(original, made)
         return copy
+
+
+def keep_what_is_known(original: Any, made: Any) -> None:
+    """Shapes that were told, by the user or by TensorFlow's Python code, and can't be inferred."""
+    if original.dtype in (tf.resource, tf.variant):
+        if variable_content(made) is None and variable_content(original) is not None:
+            copy_variable_content(original, made)
+    elif not made.shape.is_fully_defined() and made.shape.is_compatible_with(original.shape):
+        made.set_shape(original.shape)
 
 
 def _attributes(operation: Any) -> dict[str, Any]:

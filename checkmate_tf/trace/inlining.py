@@ -17,16 +17,14 @@ import tensorflow as tf
 
 from checkmate_tf.trace.bodies import CALLS, is_compiled
 from checkmate_tf.trace.depth_first import tensor_key
-from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.emission import Emitter, keep_what_is_known
 from checkmate_tf.trace.operations import PASS_THROUGH
 from checkmate_tf.trace.sizes import topological
 from profiles.tensorflow_internals import (
     body_of_function,
     captured_tensors,
-    copy_variable_content,
     function_in_graph,
     set_traceback,
-    variable_content,
 )
 
 
@@ -197,7 +195,7 @@ class _Inliner:
         if traceback is not None:
             set_traceback(copy, traceback[:])
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
-            _keep_what_is_known(original, made)
+            keep_what_is_known(original, made)
             place.values[tensor_key(original)] = made
         if operation.type in CALLS:
             self._look_behind(operation, place)
@@ -232,7 +230,7 @@ class _Inliner:
             self._copy(operation, inside, function.traceback(operation))
         for original, returned in zip(call.outputs, function.graph.outputs, strict=True):
             made = inside.values[tensor_key(returned)]
-            _keep_what_is_known(original, made)
+            keep_what_is_known(original, made)
             place.values[tensor_key(original)] = made
         last = [each for op in function.graph.control_outputs for each in inside.done[op.name]]
         place.done[call.name] = self._joined(last or before, place.name(call))
@@ -256,12 +254,3 @@ class _Inliner:
 def _key_of_input(operation: Any) -> tuple[str, int] | None:
     """The key of what a placeholder stands for; None for all other operations."""
     return tensor_key(operation.outputs[0]) if operation.type == "Placeholder" else None
-
-
-def _keep_what_is_known(original: Any, made: Any) -> None:
-    """Shapes that were told, by the user or by TensorFlow's Python code, and can't be inferred."""
-    if original.dtype in (tf.resource, tf.variant):
-        if variable_content(made) is None and variable_content(original) is not None:
-            copy_variable_content(original, made)
-    elif not made.shape.is_fully_defined():
-        made.set_shape(original.shape)

@@ -17,12 +17,18 @@ import tensorflow as tf
 from checkmate_tf.collector import collector_paused
 from checkmate_tf.trace.constants import folded_constants
 from checkmate_tf.trace.depth_first import finish, tensor_key
+from checkmate_tf.trace.guessed_sizes import Sizes
 from checkmate_tf.trace.inlining import inlined
 from checkmate_tf.trace.inputs import argument_placeholders, captures
 from checkmate_tf.trace.operations import READS, SOURCES, VIEWS, is_stateful, under_views
-from checkmate_tf.trace.sizes import sized_operations, tensor_bytes, topological, variable_bytes
+from checkmate_tf.trace.sizes import (
+    check_iterators,
+    sized_operations,
+    tensor_bytes,
+    topological,
+    variable_bytes,
+)
 from checkmate_tf.trace.sums import SumOrders
-from checkmate_tf.trace.tensor_lists import list_bytes
 
 
 @dataclass(frozen=True)
@@ -89,45 +95,13 @@ class Program:
     @cached_property
     def produced(self) -> tuple[tuple[Tensor, ...], ...]:
         """Per operation, its outputs."""
-        sizes = _Sizes(self.sized)
+        sizes = Sizes(self.sized)
         return tuple(
             tuple(
                 Tensor(number, index, sizes.of(out)) for index, out in enumerate(operation.outputs)
             )
             for number, operation in enumerate(self.operations)
         )
-
-
-class _Sizes:
-    """Bytes of tensors; where a size depends on data, the most that its inputs suggest."""
-
-    def __init__(self, sized: dict[str, Any]) -> None:
-        self.sized = sized
-        self.guessed: dict[str, Any] = {}
-        self._lists: dict[str, tuple[int | None, ...]] = {}
-
-    def of(self, tensor: Any) -> int:
-        size = self._known(tensor)
-        if size is not None:
-            return size
-        if tensor.op.type == "BroadcastGradientArgs":
-            return 64  # two short lists of axes
-        self.guessed[tensor.op.name] = tensor.op
-        return max((self._known(each) or 0 for each in tensor.op.inputs), default=0)
-
-    def _known(self, tensor: Any) -> int | None:
-        if tensor.dtype != tf.variant:
-            return tensor_bytes(tensor.dtype, self.shape(tensor))
-        operation = self.sized[tensor.op.name]
-        if operation.name not in self._lists:
-            self._lists[operation.name] = list_bytes(
-                operation, lambda each: tensor_bytes(each.dtype, each.shape)
-            )
-        known: int | None = self._lists[operation.name][tensor.value_index]
-        return known
-
-    def shape(self, tensor: Any) -> tf.TensorShape:
-        return self.sized[tensor.op.name].outputs[tensor.value_index].shape
 
 
 def resolve(concrete: Any, batch_size: int | None = None) -> Program:
@@ -141,14 +115,16 @@ def resolve(concrete: Any, batch_size: int | None = None) -> Program:
         CheckmateError: a size is unknown and `batch_size` does not say it.
     """
     with collector_paused():
-        return resolve_body(inlined(concrete), batch_size)
+        function = inlined(concrete)
+        check_iterators(function, batch_size)
+        return resolve_body(function, batch_size)
 
 
 def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
     """As `resolve`, with calls of functions left as they are."""
     sized = sized_operations(concrete, batch_size)
     needed = _needed(concrete)
-    sizes = _Sizes(sized)
+    sizes = Sizes(sized)
     snapshots = _Snapshots(needed)
     constants = folded_constants(needed, sizes.of)
     working = [
@@ -195,7 +171,7 @@ def _needed(concrete: Any) -> list[Any]:
 class _Underlying:
     """What lies under a tensor: working outputs, and the variable reads on the way."""
 
-    def __init__(self, number: dict[str, int], sizes: _Sizes) -> None:
+    def __init__(self, number: dict[str, int], sizes: Sizes) -> None:
         self._number = number
         self._sizes = sizes
         self._known: dict[Any, tuple[frozenset[Tensor], frozenset[str]]] = {}
@@ -337,7 +313,7 @@ def _hazards(
     return order, expires
 
 
-def _fixed_bytes(concrete: Any, needed: list[Any], constants: dict[str, str], sizes: _Sizes) -> int:
+def _fixed_bytes(concrete: Any, needed: list[Any], constants: dict[str, str], sizes: Sizes) -> int:
     """Bytes of variables, inputs and constants, each counted once."""
     variables = {id(handle): variable_bytes(inner) for inner, handle in captures(concrete)}
     inputs = sum(sizes.of(each) for each in concrete.inputs)

@@ -13,19 +13,28 @@ from profiles.tensorflow_internals import variable_content
 from solvers.errors import CheckmateError
 from solvers.graph.topological import topological_order
 
+_NEXT = frozenset(["IteratorGetNext", "IteratorGetNextSync"])
+
+_PASS_IT = (
+    "its batch size is not known when the step is traced. Pass batch_size=… to rematerialize (the "
+    "largest batch that occurs), or batch the data set with drop_remainder=True"
+)
+
 
 def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
     """Every operation of `concrete` with known shapes, by the operation's name.
 
     Where the step was traced with unknown first dimensions, all its operations are replayed onto
-    inputs of `batch_size`, so that TensorFlow's own shape inference says every size.
+    inputs of `batch_size`, so that TensorFlow's own shape inference says every size. So are those
+    of a step that takes its batches from an iterator, if `batch_size` is given.
 
     Raises:
         CheckmateError: an input has an unknown size and `batch_size` does not say it.
     """
     graph = concrete.graph
     sized = {op.name: op for op in graph.get_operations()}
-    if not has_unknown_sizes(concrete):
+    drawn = [op for op in sized.values() if _draws_any_batch(op)] if batch_size else []
+    if not has_unknown_sizes(concrete) and not drawn:
         return sized
     arguments = argument_placeholders(concrete)
     specs = [_argument_shape(each, batch_size) for each in arguments]
@@ -38,11 +47,42 @@ def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
             )
         for operation in topological(graph.get_operations()):
             copy = emitter.emit_anywhere(operation)
-            if copy is not None:
-                sized[operation.name] = copy
+            if copy is None:
+                continue
+            sized[operation.name] = copy
+            for element in copy.outputs if operation in drawn else ():
+                _let_its_batch_be(batch_size, element)
         for placeholder in arguments:
             sized[placeholder.op.name] = emitter.provided(placeholder).op
     return sized
+
+
+def check_iterators(concrete: Any, batch_size: int | None) -> None:
+    """Refuse a step that takes batches of unknown size from an iterator, if none is said.
+
+    Raises:
+        CheckmateError: there is such an iterator, and `batch_size` is None.
+    """
+    if batch_size is not None:
+        return
+    drawn = next((op for op in concrete.graph.get_operations() if _draws_any_batch(op)), None)
+    if drawn is not None:
+        (shape, *_) = (each.shape for each in drawn.outputs if _has_any_batch(each))
+        raise CheckmateError(f"the iterator gives elements of the shape {shape}: {_PASS_IT}")
+
+
+def _draws_any_batch(operation: Any) -> bool:
+    """Whether `operation` is `next(iterator)` on a data set whose last batch may be smaller."""
+    return operation.type in _NEXT and any(_has_any_batch(each) for each in operation.outputs)
+
+
+def _has_any_batch(tensor: Any) -> bool:
+    return bool(tensor.shape.rank) and tensor.shape[0] is None
+
+
+def _let_its_batch_be(size: int | None, tensor: Any) -> None:
+    if _has_any_batch(tensor):
+        tensor.set_shape([size, *tensor.shape.as_list()[1:]])
 
 
 def has_unknown_sizes(concrete: Any) -> bool:
@@ -60,11 +100,7 @@ def _argument_shape(placeholder: Any, batch_size: int | None) -> tf.TensorShape:
             "must be known to plan memory: give the data set's elements a fixed shape"
         )
     if batch_size is None:
-        raise CheckmateError(
-            f"the input {placeholder.name!r} has the shape {shape}: its batch size is not known "
-            "when the step is traced. Pass batch_size=… to rematerialize (the largest batch that "
-            "occurs), or batch the data set with drop_remainder=True"
-        )
+        raise CheckmateError(f"the input {placeholder.name!r} has the shape {shape}: {_PASS_IT}")
     return tf.TensorShape([batch_size, *shape.as_list()[1:]])
 
 

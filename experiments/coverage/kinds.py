@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from experiments.coverage import fits, layers, loops, operations, several_networks
+from experiments.coverage import (
+    as_layers,
+    fits,
+    generative,
+    layers,
+    learning,
+    loops,
+    operations,
+    sequences,
+    several_networks,
+    structured,
+)
 from experiments.coverage.kind import Kind
 
 
@@ -17,6 +28,9 @@ def _by_name(kinds: list[Kind]) -> dict[str, Kind]:
     return {each.name: each for each in renamed}
 
 
-_ROOMS = layers, operations, loops, several_networks, fits
+_ROOMS = (
+    layers, operations, loops, several_networks, generative, learning, as_layers, sequences,
+    structured, fits,
+)  # fmt: skip
 
 KINDS = _by_name([kind for room in _ROOMS for kind in room.kinds()])

@@ -7,6 +7,7 @@ nothing to put back, whenever and however it ends.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -91,11 +92,15 @@ def _never(peak: int) -> bool:
 
 
 def run_for_trial(
-    extracted: Extraction, schedule: Schedule, says_enough: SaysEnough = _never
+    extracted: Extraction,
+    schedule: Schedule,
+    says_enough: SaysEnough = _never,
+    arriving: int | None = None,
 ) -> TrialRun | None:
     """Run a few steps by `schedule`; None if they were too large for the device.
 
-    They are fewer if the highest peak of the first ones `says_enough`.
+    They are fewer if the highest peak of the first ones `says_enough`. Of the step's arguments
+    `arriving` bytes are not on the device yet, by default all.
 
     Raises:
         TrialRunError: the step refused its made-up inputs, or took very long on them, or the
@@ -103,14 +108,18 @@ def run_for_trial(
     """
     function = as_function(extracted, schedule)
     program = extracted.program
-    peaks = peaks_on_trial(function, program, program.fixed_bytes, says_enough)
+    peaks = peaks_on_trial(function, program, program.fixed_bytes, says_enough, arriving)
     if peaks is None:
         return None
     return TrialRun(peaks, None if has_generators(extracted) else function)
 
 
 def peaks_on_trial(
-    function: Any, program: Program, fixed_bytes: int, says_enough: SaysEnough = _never
+    function: Any,
+    program: Program,
+    fixed_bytes: int,
+    says_enough: SaysEnough = _never,
+    arriving: int | None = None,
 ) -> tuple[int, ...] | None:
     """Bytes held at most in each of a few calls of `function`, the copies not counted.
 
@@ -119,6 +128,7 @@ def peaks_on_trial(
         program: of the step.
         fixed_bytes: of its variables and inputs on the device; some may not be there yet.
         says_enough: of the highest peak of the first few calls: more are made only if it does not.
+        arriving: bytes of the step's arguments that are not on the device yet, by default all.
 
     Raises:
         TrialRunError: as `run_for_trial`.
@@ -128,15 +138,15 @@ def peaks_on_trial(
         function,
         TRIAL_STEPS,
         lambda held, most: says_enough(max(held, fixed_bytes) + most),
+        arriving,
     )
     if added is None:
         return None
-    before = max(added.before, fixed_bytes)
-    return tuple(before + each for each in added.peaks)
+    return added.over(fixed_bytes)
 
 
 def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
-    """Bytes that each of a few steps adds to variables and inputs, in TensorFlow's own order.
+    """Bytes that each of a few steps adds to what is resident, in TensorFlow's own order.
 
     Raises:
         TrialRunError: as above; or they were too large for the device, or their kernels would
@@ -148,15 +158,27 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     added = _added(program, as_traced(program.concrete), UNCHANGED_STEPS)
     if added is None:
         raise TrialRunError("it exhausted the device's memory")
-    return added.peaks
+    resident = max(added.before - added.constants, program.fixed_bytes)
+    return tuple(peak - resident for peak in added.over(program.fixed_bytes))
 
 
 @dataclass(frozen=True)
 class _Added:
-    """Bytes that are held with the made-up inputs before a step, and those that steps add."""
+    """What was seen of some steps.
+
+    Attributes:
+        before: bytes that are held before each but the first, the step's inputs among them.
+        constants: bytes of them that the first step has left, as TensorFlow's constants.
+        peaks: bytes that each step adds to those at most.
+    """
 
     before: int
+    constants: int
     peaks: tuple[int, ...]
+
+    def over(self, fixed_bytes: int) -> tuple[int, ...]:
+        """The peaks where a step is known to have so many bytes beside what it adds."""
+        return tuple(max(self.before, fixed_bytes) + each for each in self.peaks)
 
 
 def _added(
@@ -164,11 +186,14 @@ def _added(
     function: Any,
     steps: int,
     says_enough: Callable[[int, int], bool] = lambda held, most: False,
+    arriving: int | None = None,
 ) -> _Added | None:
     """What some steps on copies add to what is held; None if they were too large for the device.
 
     They are FIRST_TRIAL_STEPS if what was held before and what these add at most `says_enough`.
+    Made-up inputs lie beside the step's own ones, which count instead.
     """
+    gc.collect()  # functions that were tried before hold the constants that TensorFlow made there
     before = held_bytes() or 0
     try:
         copies = copy_written(function)
@@ -177,13 +202,19 @@ def _added(
     copied = copied_bytes(copies)
     try:
         arguments = _made_up_arguments(program)
-        before += sum(tensor_bytes(each.dtype, each.shape) or 0 for each in arguments)
+        made_up = sum(tensor_bytes(each.dtype, each.shape) or 0 for each in arguments)
+        beside = before + copied + made_up
+        before += made_up if arriving is None else arriving
         run = partial(run_on_copies, function, arguments, copies)
         peaks: list[int] = []
+        constants = 0
         while len(peaks) < steps:
             with _at_most(TRIAL_SECONDS):
-                peaks.append(measure_peak(run, device=default_device()) - copied - before)
-            if len(peaks) == FIRST_TRIAL_STEPS and says_enough(before, max(peaks)):
+                peak = measure_peak(run, device=default_device())
+            if not peaks:
+                constants = max(0, (held_bytes() or 0) - beside)
+            peaks.append(peak - beside - constants)
+            if len(peaks) == FIRST_TRIAL_STEPS and says_enough(before + constants, max(peaks)):
                 break
     except tf.errors.ResourceExhaustedError as error:
         if copied < COPIES_MATTER * (held_bytes() or 0):
@@ -192,9 +223,14 @@ def _added(
     except tf.errors.CancelledError as error:
         raise TrialRunError(f"a run on made-up inputs took over {TRIAL_SECONDS:g} s") from error
     except tf.errors.OpError as error:
-        reason = error.message.splitlines()[0]
-        raise TrialRunError(f"the step refuses made-up inputs: {reason}") from error
-    return _Added(before, tuple(peaks))
+        raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
+    return _Added(before + constants, constants, tuple(peaks))
+
+
+def _reason(error: tf.errors.OpError) -> str:
+    """The line of the message that a kernel has written, among those that say where it ran."""
+    lines = [each.strip() for each in error.message.splitlines()]
+    return next((each for each in reversed(lines) if each and not each.startswith("[[")), "")
 
 
 @contextmanager

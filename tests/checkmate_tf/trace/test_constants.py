@@ -60,6 +60,11 @@ def large_from_small(x):
     return x + tf.reduce_sum(tf.tile(tf.constant([1.0, 2.0]), [50_000]))
 
 
+def large_of_one_number(x):
+    ones = tf.tile(tf.constant([1.0]), [50_000])
+    return x + tf.reduce_sum(2.0 * tf.reshape(ones, (100, 500)))
+
+
 def of_unknown_size(x):
     return x + tf.ones(tf.shape(x))
 
@@ -67,7 +72,7 @@ def of_unknown_size(x):
 @pytest.mark.parametrize(
     ("function", "folded"),
     [(small_sum, {"Sum"}), (random_numbers, set()), (large_from_small, set()),
-     (of_unknown_size, set())],
+     (large_of_one_number, {"Tile", "Reshape", "Mul", "Sum"}), (of_unknown_size, set())],
 )  # fmt: skip
 def test_only_what_grappler_folds(function, folded):
     concrete = traced(function, tf.TensorSpec((None,)))
@@ -75,13 +80,25 @@ def test_only_what_grappler_folds(function, folded):
     assert types == folded
 
 
-def test_the_device_holds_what_is_counted():
-    concrete = traced(masked_layers, tf.TensorSpec((SIDE, SIDE)))
+def gradient_of_a_sum(x):
+    """It begins with as many ones as were added."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(tf.tanh(x))
+    return tape.gradient(loss, x)
+
+
+@pytest.mark.parametrize(
+    ("function", "bytes_each"),
+    [(masked_layers, 1 + 4), (gradient_of_a_sum, 4)],  # a mask of truth values and the zeros; ones
+)
+def test_the_device_holds_what_is_counted(function, bytes_each):
+    concrete = traced(function, tf.TensorSpec((SIDE, SIDE)))
     extracted = extract_step(concrete)
     x = tf.random.stateless_uniform((SIDE, SIDE), (1, 2))
-    # A mask of truth values and the zeros; what they are made of is gone.
+    # What they are made of is gone.
     counted = extracted.program.fixed_bytes - x.shape.num_elements() * 4
-    assert counted == pytest.approx(SIDE * SIDE * (1 + 4), rel=0.01)
+    assert counted == pytest.approx(SIDE * SIDE * bytes_each, rel=0.01)
     expected = concrete(x)
     schedule = Schedule(range(len(extracted.graph)))
     as_function(extracted, schedule)(x)  # whatever only the first step brings along

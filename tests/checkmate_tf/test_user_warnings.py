@@ -1,0 +1,22 @@
+"""Warnings name a line that the user wrote."""
+
+from __future__ import annotations
+
+import warnings
+
+import tensorflow as tf
+
+from checkmate_tf.user_warnings import warn_user
+
+
+def test_a_warning_names_no_file_that_autograph_has_written():
+    @tf.function
+    def outer(x):
+        if tf.reduce_sum(x) > 0:
+            warn_user("something")
+        return x
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outer(tf.ones(3))
+    assert [each.filename for each in caught if "checkmate_tf" in str(each.message)] == [__file__]
