@@ -44,6 +44,7 @@ class Row:
         share: of the plain compiled step's memory, beside variables and inputs.
         optimizer: "sgd" with momentum, or "adam".
         depth_first: without XLA's concurrency-optimized scheduler for CPUs.
+        precision: Keras' policy for types.
     """
 
     model: str
@@ -52,6 +53,7 @@ class Row:
     share: float
     optimizer: str = "sgd"
     depth_first: bool = False
+    precision: str = "float32"
 
 
 QUICK = (Row("residual", 4, 24, 0.6),)
@@ -61,6 +63,8 @@ ROWS = (
     Row("MobileNetV2", 16, 128, 0.40),
     Row("residual", 32, 48, 0.65, depth_first=True),
     Row("residual", 16, 48, 0.41, "adam"),
+    Row("residual", 16, 48, 0.33, "adam", precision="mixed_bfloat16"),
+    Row("recurrent", 16, 48, 0.6),
     Row("GPT", 8, 128, 0.55, "adam"),
     Row("ResNet50", 8, 96, 0.49),
     *(Row("residual", 32, 48, share) for share in (0.5, 0.7)),
@@ -87,6 +91,7 @@ def main() -> None:
     output = Path(arguments.output)
     output.parent.mkdir(parents=True, exist_ok=True)
     done: list[dict[str, Any]] = read_json(output) if output.exists() else []
+    done = [{"precision": "float32", **each} for each in done]  # some files don't say it
     for row in QUICK if arguments.quick else ROWS:
         known = any(asdict(row).items() <= each.items() for each in done)
         if not known and (not arguments.models or row.model in arguments.models):
@@ -113,6 +118,7 @@ def measure(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str,
     import tensorflow as tf
 
     import checkmate_tf
+    from checkmate_tf.doctor.steps import distance_of_results
     from profiles.measure.compilation import compiled_memory
 
     model, data = _model(row), _data(row)
@@ -144,7 +150,8 @@ def measure(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str,
             function(data)
         return [each.numpy() for each in variables]
 
-    pairs = list(zip(train(plain), train(planned), strict=True))
+    expected, values = train(plain), train(planned)
+    pairs = zip(expected, values, strict=True)
     resident = plan.compiled_peak - memory.added
     predicted = plan.predicted_peak - resident
     return {
@@ -159,6 +166,7 @@ def measure(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str,
         "plan_seconds": plan_seconds,
         "variables": len(variables),
         "different": sum(one.tobytes() != other.tobytes() for one, other in pairs),
+        "distance": distance_of_results(expected, values, start),
         "slowdown": _slowdown(plain, planned, data) if times else None,
     }
 
@@ -180,13 +188,28 @@ def _model(row: Row) -> Any:
     from checkmate_tf.workloads.models import ALL_WORKLOADS, compile_model, residual
 
     keras.utils.set_random_seed(1)
-    kind = "text" if row.model in ("GPT", "residual") else "images"
-    build = residual if row.model == "residual" else ALL_WORKLOADS[row.model].build
+    keras.config.set_dtype_policy(row.precision)
+    own = {"residual": residual, "recurrent": _recurrent}
+    kind = "text" if row.model == "GPT" or row.model in own else "images"  # logits
+    build = own.get(row.model) or ALL_WORKLOADS[row.model].build
     model = compile_model(build(row.side), kind)  # type: ignore[arg-type]
     if row.optimizer == "adam":
         model.compile("adam", model.loss, jit_compile=False)
         model.optimizer.build(model.trainable_variables)
     return model
+
+
+def _recurrent(side: int) -> Any:
+    """Convolutions whose rows a recurrent layer reads, in a loop; ten logits."""
+    import keras
+    from keras import layers
+
+    inputs = x = keras.Input((side, side, 3))
+    for _ in range(6):
+        x = layers.Conv2D(16, 3, padding="same", use_bias=False)(x)
+        x = layers.ReLU()(layers.BatchNormalization()(x))
+    x = layers.GRU(32)(layers.Reshape((side, 16 * side))(x))
+    return keras.Model(inputs, layers.Dense(10)(x), name="recurrent")
 
 
 def _data(row: Row) -> tuple[Any, Any]:
@@ -215,6 +238,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         name = f"{row['model']} {row['batch']}×{row['side']} {row['optimizer']}"
+        name += f", {row['precision']}" * (row["precision"] != "float32")
         table.add_row(
             name + ", depth first" * row["depth_first"],
             f"{row['plain_temporary'] / 1e6:.1f}",
@@ -224,11 +248,13 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             "yes" if row["kept"] else "no",
             str(row["compilations"]),
             f"{100 * row['forecast_error']:+.1f}",
-            f"{row['different']} of {row['variables']}",
+            f"{row['different']} of {row['variables']}"
+            + (f"\nby {row['distance']:.0e}" if row.get("distance") else ""),
             "" if row["slowdown"] is None else f"{row['slowdown']:.2f}",
         )
     Console().print(table)
     print("plans: how many were compiled; off: by how much the first forecast was")
+    print("by: ‖planned − plain‖ ÷ what the plain steps have changed")
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def compare(size: Size, compiled: bool, time_limit: float = 30.0) -> Comparison:
         peaks=None if plain_peak is None or peak is None else (plain_peak, peak),
         different=_different(expected, values),
         variables=len(variables),
-        distance=_distance(expected, values, start),
+        distance=distance_of_results(expected, values, start),
         repeats=not _different(expected, repeated),
         seconds=(median(seconds["plain"]), median(seconds["ours"])),
         said=tuple(dict.fromkeys(each for each in said if each.startswith("checkmate_tf"))),
@@ -248,7 +248,7 @@ def _different(expected: list[Any], values: list[Any]) -> int:
     return sum(one.tobytes() != other.tobytes() for one, other in pairs)
 
 
-def _distance(expected: list[Any], values: list[Any], start: list[Any]) -> float:
+def distance_of_results(expected: list[Any], values: list[Any], start: list[Any]) -> float:
     """‖values − expected‖ / ‖expected − start‖ over all floating-point variables together."""
     apart = changed = 0.0
     for one, other, before in zip(expected, values, start, strict=True):

@@ -54,6 +54,9 @@ def replay(
 class Replay:
     """What has been emitted so far, and what the next operation waits for."""
 
+    kernel_sums = True
+    """As for `Instances`."""
+
     def __init__(
         self,
         extraction: Extraction,
@@ -74,7 +77,7 @@ class Replay:
         self.schedule = schedule
         self.program: Program = extraction.program
         self.emitter = emitter
-        self.instances = Instances(extraction.program, emitter, extraction.tiny)
+        self.instances = Instances(extraction.program, emitter, extraction.tiny, self.kernel_sums)
         self.group_bytes = GROUP_SHARE * peak
         self.waits_for = list(waits_for)  # the barrier group before
         self.group: list[Any] = []  # emitted after it so far

@@ -30,6 +30,8 @@ from solvers import ComputationGraph, Schedule
 class TiedReplay(Replay):
     """As `Replay`; recomputations in a row form a run, which waits for what was there before it."""
 
+    kernel_sums = False  # XLA adds from left to right
+
     def __init__(
         self,
         extraction: Extraction,

@@ -111,7 +111,9 @@ def keepable(program: Program) -> set[int]:
 
     XLA computes what is cheap anew for every reader, which is what keeping prevents. But a product
     is rounded once with a sum that reads it (a fused multiply-add), and twice if it is kept; and
-    what is added up in the loop that makes it is added in another order if it is kept.
+    what is added up in the loop that makes it is added in another order if it is kept. Behind
+    further operations of that loop this may still happen, by the registers that they need:
+    docs/xla.md says when.
     """
     summed = {
         tensor.producer

@@ -6,6 +6,10 @@ What they take is what the compiler says of the function that trains, around the
 from __future__ import annotations
 
 import gc
+import json
+import os
+import subprocess
+import sys
 import warnings
 import weakref
 
@@ -263,8 +267,13 @@ def ours(model, **options):
     )
 
 
+def distance(one, other):
+    """Euclidean, over all variables together."""
+    return np.sqrt(sum(np.sum((a - b) ** 2) for a, b in zip(one, other, strict=True)))
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_less_memory_and_equal_bits(optimizer):
+def test_less_memory_and_equal_results(optimizer):
     model = network(optimizer)
     start = snapshot(model)
     step = ours(model)
@@ -275,13 +284,34 @@ def test_less_memory_and_equal_bits(optimizer):
         for number in range(3):
             function(random_batch(BATCH, SIDE, seed=number))
         results.append(snapshot(model))
-    different = [not np.array_equal(one, other) for one, other in zip(*results, strict=True)]
-    assert not any(different), f"{sum(different)} of {len(different)}"
+    # Sums may be added up in another order: see the test of bits below.
+    assert distance(*results) < 1e-3 * distance(start, results[0])
     plain, planned = map(temporary, functions)
     assert planned < 0.68 * plain
     # The plan says what the compiler says of the function around the step.
     plan = step.plan
     assert abs(plan.compiled_baseline_peak - plan.compiled_peak - (plain - planned)) < 4096
+
+
+_IN_ORDER = "--xla_backend_extra_options=xla_cpu_optimize_for_size=true"
+"""Loops are not split, so that sums are added up one after the other."""
+
+
+def test_bits_are_equal_where_sums_are_added_in_order():
+    """XLA reads its flags once, hence the process. Without this one bits differ on some processors.
+
+    On them LLVM adds up in fewer parts where the loop of a sum needs more registers.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.compiled_trial"],
+        env={**os.environ, "XLA_FLAGS": _IN_ORDER, "CHECKMATE_TF_PLANS": "off"},
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["recomputations"] > 0, "otherwise this tests nothing"
+    assert figures["repeats"]
+    assert figures["different"] == 0, figures
 
 
 def test_without_ties_nothing_is_saved(monkeypatch):

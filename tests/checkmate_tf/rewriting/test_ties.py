@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import extract_step
+from checkmate_tf.rewriting.rewrite import rewrite
 from checkmate_tf.rewriting.tied_replay import outlasting
 from checkmate_tf.rewriting.ties import kept, operand_to_tie, tied, zero_after
 from solvers import ComputationGraph, Node, Schedule
@@ -45,6 +46,16 @@ def test_xla_does_not_find_that_it_is_zero():
     plain = tf.function(lambda x: x - 0.0 * x, jit_compile=True)
     text = plain.experimental_get_compiler_ir(tf.ones((8, 8)))(stage="optimized_hlo")
     assert "shift-right-logical" not in text
+
+
+def test_an_add_n_is_added_as_xla_adds_it():
+    """From left to right, where TensorFlow's kernel takes eight at a time."""
+    step = tf.function(lambda x: tf.add_n([tf.sin(x + i) for i in range(12)]), jit_compile=True)
+    x = tf.random.stateless_normal((64, 64), (1, 2))
+    concrete = step.get_concrete_function(x)
+    schedule = Schedule(range(len(extract_step(concrete).graph)))
+    again = tf.function(rewrite(concrete, schedule), jit_compile=True)
+    assert again(x).numpy().tobytes() == step(x).numpy().tobytes()
 
 
 def tied_operand(function, *shapes):
