@@ -53,7 +53,7 @@ def test_an_operation_is_made_as_by_the_public_way() -> None:
             with tf.device(None), tf.device(device or None):
                 public = graph.create_op("Tanh", [one], types, name="it", attrs=dict(attributes))
             own = internals.create_operation(
-                graph, "Tanh", [one], types, "it", dict(attributes), device
+                graph, "Tanh", [one], [], "it", dict(attributes), device
             )
         assert own.outputs[0].shape == (2, 3)
         made.append([(e.type, e.device, e.node_def.attr["T"].type) for e in (public, own)])
