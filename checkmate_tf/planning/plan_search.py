@@ -102,9 +102,8 @@ class PlanSearch:
         Raises:
             BudgetError: no schedule was found within the budget.
         """
-        unchanged = self._unchanged()
-        fits_unchanged = unchanged.forecast.highest_of_ten <= self._situation.limit
-        if fits_unchanged:
+        unchanged = self._unchanged_that_fits()
+        if unchanged is not None:
             unchanged = self._told(self._tried(unchanged))
             if self._keeps(unchanged):
                 return unchanged.found
@@ -114,7 +113,7 @@ class PlanSearch:
         kept = self._first_that_keeps(first, seen)
         if kept is not None:
             return kept.found
-        if fits_unchanged:
+        if unchanged is not None:
             seen.append(unchanged)
         if not seen:
             raise self._too_small(first)
@@ -171,6 +170,14 @@ class PlanSearch:
     def _unchanged(self) -> Candidate:
         """The step in its own order, nothing recomputed."""
         return self._planned(solve(self._graph, input_order_peak(self._graph), "checkpoint_all"))
+
+    def _unchanged_that_fits(self) -> Candidate | None:
+        """The same, if it is forecast to be within the budget."""
+        limit = self._situation.limit
+        if self._situation.baseline_peak > limit:
+            return None  # as was forecast before
+        unchanged = self._unchanged()
+        return unchanged if unchanged.forecast.highest_of_ten <= limit else None
 
     def _first_solution(self) -> Solution:
         """With room for what the allocator wastes; if there is no such schedule, without."""

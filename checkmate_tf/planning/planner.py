@@ -116,7 +116,7 @@ class Planner:
                 return None
             arriving = program.argument_bytes if arriving is None else arriving
             resident = resident_bytes(extracted.graph, arriving)
-            run = trial_runner(extracted, arriving)
+            run = partial(trial_runner, extracted, arriving)
             return self._known_or_planned(extracted, notes, resident, run, interrupts)
 
     def _known_or_planned(
@@ -124,11 +124,19 @@ class Planner:
         extracted: Extraction,
         notes: tuple[str, ...],
         resident: int,
-        run: TrialRunner | None,
+        run: Callable[[], TrialRunner | None],
         interrupts: Interrupts,
         exchange_peak: int = 0,
     ) -> PlannedStep:
-        """A plan for what the device holds; `exchange_peak` bytes are needed in any case."""
+        """A plan for what the device holds.
+
+        Args:
+            extracted, notes: the step, and what the user should know of it.
+            resident: bytes that the device holds before it.
+            run: tells what runs it for trial, if anything does; called only if it is to run.
+            interrupts: those of the user.
+            exchange_peak: bytes that are needed in any case.
+        """
         request, graph = self._request, extracted.graph
         structure = structure_of(graph)
         kept = self._kept.find(extracted.program)
@@ -151,7 +159,7 @@ class Planner:
             self._remember(planned, situation)
             return planned
         is_smaller = self._baselines.is_smaller(baseline)
-        planned = _planned(situation, request, run, interrupts, is_smaller)
+        planned = _planned(situation, request, run(), interrupts, is_smaller)
         self._baselines.note(baseline)
         interrupts.pass_on()
         planned = self._keep(planned, situation, baseline, measured)
@@ -186,7 +194,7 @@ class Planner:
                 replica.extracted,
                 replica.notes,
                 resident,
-                replica.run_for_trial,
+                lambda: replica.run_for_trial,
                 interrupts,
                 replica.exchange_peak,
             )

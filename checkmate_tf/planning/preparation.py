@@ -27,9 +27,8 @@ def prepared(
     program: Program, request: Request, workspaces: tuple[int, ...] | None
 ) -> tuple[Extraction, tuple[str, ...]]:
     """The step's graph and what the user should know of it; workspaces where they are known."""
-    # Functions that earlier plans have tried lie in reference cycles, and hold constants that
-    # TensorFlow has folded: no part of what the step will find held.
-    gc.collect()
+    if _MEASURED:  # there were earlier plans
+        _collect()
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
     reserve(program.fixed_bytes + live + KERNEL_ROOM)
@@ -72,7 +71,18 @@ def structure_of(graph: ComputationGraph) -> ComputationGraph:
 
 def resident_bytes(graph: ComputationGraph, arriving: int = 0) -> int:
     """Bytes that the device holds before the step."""
+    if (held_bytes() or 0) + arriving > graph.fixed_bytes:
+        _collect()
     return max(graph.fixed_bytes, (held_bytes() or 0) + arriving)
+
+
+def _collect() -> None:
+    """Free what lies in reference cycles.
+
+    Functions that earlier plans have tried do, and hold constants that TensorFlow has folded: no
+    part of what the step will find held. It takes a third of a second, so only where it may matter.
+    """
+    gc.collect()
 
 
 def anything_to_gain(graph: ComputationGraph) -> bool:

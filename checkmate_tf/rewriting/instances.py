@@ -66,6 +66,9 @@ class Instances:
 
     def of(self, tensor: Any) -> Any:
         """The tensor that stands for `tensor` now."""
+        there = self._there(tensor)
+        if there is not None:
+            return there
         now: dict[tuple[str, int], Any] = {}
 
         def make(each: Any) -> None:
@@ -78,27 +81,23 @@ class Instances:
 
     def _needs(self, tensor: Any) -> list[Any]:
         """What must be there before something can stand for `tensor`."""
-        operation = tensor.op
-        if operation.name in self.number or self.emitter.provided(tensor) is not None:
+        if self._there(tensor) is not None:
             return []
+        operation = tensor.op
         if operation.name in self.program.constants:
-            equal = self._equal_constant(tensor)
-            there = self.emitter.provided(equal) is not None
-            return [] if there else list(equal.op.inputs)
+            return list(self._equal_constant(tensor).op.inputs)
         if operation.type in PASS_THROUGH:
             return [operation.inputs[tensor.value_index]]
         return list(operation.inputs)
 
     def _make(self, tensor: Any, inputs: list[Any]) -> Any:
         """What stands for `tensor`, where `inputs` stand for what it needs."""
+        there = self._there(tensor)
+        if there is not None:
+            return there
         operation = tensor.op
-        if operation.name in self.number:
-            return self.newest[self.number[operation.name], tensor.value_index]
         if operation.name in self.program.constants:
             tensor = self._equal_constant(tensor)
-        provided = self.emitter.provided(tensor)
-        if provided is not None:
-            return provided
         if operation.name in self.program.constants or operation.type in SOURCES:
             self.emitter.create_shared(tensor.op, inputs)
             return self.emitter.provided(tensor)
@@ -112,6 +111,15 @@ class Instances:
                 # The inputs are held, so that no other tensor can get the id of one of them.
                 self.views[operation.name, index, key[2]] = output, inputs
         return self.views[key][0]
+
+    def _there(self, tensor: Any) -> Any:
+        """What stands for `tensor` already; None if it has yet to be made."""
+        name = tensor.op.name
+        if name in self.number:
+            return self.newest[self.number[name], tensor.value_index]
+        if name in self.program.constants:
+            tensor = self._equal_constant(tensor)
+        return self.emitter.provided(tensor)
 
     def _equal_constant(self, tensor: Any) -> Any:
         """The tensor of the one that stands for all equal constants."""

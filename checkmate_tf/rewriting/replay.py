@@ -135,11 +135,7 @@ class Replay:
         """Let all that follows wait for all that is there."""
         if len(self.group) > 1:
             # On their device: to wait for another one would take time.
-            with (
-                self.emitter.target.control_dependencies(self.group),
-                tf.device(self.group[0].device or None),
-            ):
-                self.group = [tf.no_op()]
+            self.group = [self.emitter.create_barrier(self.group, self.group[0].device)]
         self.waits_for = self.group or self.waits_for
         self.group = []
         self.small_bytes = 0

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
-from profiles.tensorflow_internals import body_of_function, function_in_graph
+from profiles.tensorflow_internals import (
+    body_of_function,
+    function_in_graph,
+    operation_definition,
+)
 
 LOOPS = frozenset(["While", "StatelessWhile"])
 
@@ -69,15 +74,24 @@ def condition(loop: Any) -> Body:
 
 def functions_of(operation: Any) -> list[str]:
     """Names of all functions that `operation` may run, the condition of a loop among them."""
-    return functions_of_node(operation.node_def)
+    return functions_of_node(operation.node_def) if _may_run(operation.type) else []
 
 
 def functions_of_node(node: Any) -> list[str]:
     """As `functions_of`, of a NodeDef."""
+    if not _may_run(node.op):
+        return []
     attributes = node.attr.values()
     functions = [each.func for each in attributes if each.HasField("func")]
     functions += [function for each in attributes for function in each.list.func]
     return [function.name for function in functions if function.name]
+
+
+@functools.cache
+def _may_run(kind: str) -> bool:
+    """Whether operations of this type name functions."""
+    definition = operation_definition(kind)
+    return definition is None or any("func" in each.type for each in definition.attr)
 
 
 def is_compiled(call: Any) -> bool:

@@ -98,6 +98,10 @@ class Emitter:
         with self.target.control_dependencies(None), tf.device(tensor.device or None):
             return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
 
+    def create_barrier(self, operations: Iterable[Any], device: str) -> Any:
+        """Create an operation that does nothing, on `device`, after all `operations`."""
+        return create_operation(self.target, "NoOp", [], operations, "NoOp", {}, device)
+
     def _create(
         self,
         operation: Any,
@@ -110,19 +114,15 @@ class Emitter:
         # The bodies of While, If and calls are named by attributes and looked up in the graph.
         for function in functions_of(operation):
             add_function(function_in_graph(self.source, function), self.target)
-        with (
-            self.target.control_dependencies(None),
-            self.target.control_dependencies(list(control_inputs)),
-        ):
-            copy = create_operation(
-                self.target,
-                operation.type,
-                inputs,
-                types=[each.dtype for each in operation.outputs],
-                name=name or operation.name.rsplit("/", 1)[-1],
-                attributes=attributes,
-                device=device or operation.device,
-            )
+        copy = create_operation(
+            self.target,
+            operation.type,
+            inputs,
+            control_inputs,
+            name=name or operation.name.rsplit("/", 1)[-1],
+            attributes=attributes,
+            device=device or operation.device,
+        )
         self._copy_traceback(operation, copy)
         return copy
 

@@ -30,6 +30,8 @@ from checkmate_tf.trace.sizes import (
 )
 from checkmate_tf.trace.sums import SumOrders
 
+_NO_WORK = SOURCES | VIEWS
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -46,9 +48,9 @@ class Tensor:
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
-    """A traced step, resolved.
+    """A traced step, resolved; equal to itself alone.
 
     Attributes:
         concrete: the ConcreteFunction, or the same without calls in it.
@@ -125,20 +127,20 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
     sized = sized_operations(concrete, batch_size)
     needed = _needed(concrete)
     sizes = Sizes(sized)
-    snapshots = _Snapshots(needed)
+    accesses = _accesses(needed)
+    snapshots = _Snapshots(needed, accesses)
     constants = folded_constants(needed, sizes.of)
     working = [
         op
         for op in needed
-        if (op.type not in SOURCES | VIEWS and op.name not in constants)
-        or op.name in snapshots.names
+        if (op.type not in _NO_WORK and op.name not in constants) or op.name in snapshots.names
     ]
     number = {op.name: position for position, op in enumerate(working)}
     under = _Underlying(number, sizes)
     reads = tuple(
         frozenset(tensor for each in op.inputs for tensor in under.working(each)) for op in working
     )
-    order, expires = _hazards(needed, number, under)
+    order, expires = _hazards(needed, accesses, number, under)
     return Program(
         concrete=concrete,
         operations=tuple(working),
@@ -178,8 +180,10 @@ class _Underlying:
         self._controls: dict[str, frozenset[int]] = {}
 
     def _resolve(self, tensor: Any) -> tuple[frozenset[Tensor], frozenset[str]]:
-        finish(tensor, self._known, tensor_key, self._looked_at, self._resolve_one)
-        return self._known[tensor_key(tensor)]
+        key = tensor_key(tensor)
+        if key not in self._known:
+            finish(tensor, self._known, tensor_key, self._looked_at, self._resolve_one)
+        return self._known[key]
 
     def _looked_at(self, tensor: Any) -> list[Any]:
         """What `tensor` is a view of, if it is one."""
@@ -238,7 +242,7 @@ class _Snapshots:
     Such a read is work: TensorFlow copies the variable when the write comes.
     """
 
-    def __init__(self, needed: list[Any]) -> None:
+    def __init__(self, needed: list[Any], accesses: dict[str, list[Any]]) -> None:
         position = {op.name: place for place, op in enumerate(needed)}
         last_use: dict[str, int] = {}
         under: dict[str, frozenset[str]] = {}  # per operation, the variable reads it looks at
@@ -249,10 +253,10 @@ class _Snapshots:
             under[op.name] = reads if op.type in VIEWS else own
         self.names: frozenset[str] = frozenset(
             op.name
-            for accesses in _accesses(needed).values()
-            for place, op in enumerate(accesses)
+            for users in accesses.values()
+            for place, op in enumerate(users)
             if op.type in READS
-            and (write := _next_write(accesses, place)) is not None
+            and (write := _next_write(users, place)) is not None
             and last_use.get(op.name, -1) > position[write.name]
         )
 
@@ -282,7 +286,10 @@ def _next_write(accesses: list[Any], place: int) -> Any | None:
 
 
 def _hazards(
-    needed: list[Any], number: dict[str, int], under: _Underlying
+    needed: list[Any],
+    accesses: dict[str, list[Any]],
+    number: dict[str, int],
+    under: _Underlying,
 ) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
     """Order among the operations that touch one variable: (must follow, is expired by)."""
     users: dict[str, set[int]] = defaultdict(set)
@@ -293,10 +300,10 @@ def _hazards(
                     users[read].add(number[op.name])
     order: dict[int, set[int]] = defaultdict(set)
     expires: dict[int, set[int]] = defaultdict(set)
-    for accesses in _accesses(needed).values():
+    for touching in accesses.values():
         writer: int | None = None
         readers: set[int] = set()
-        for op in accesses:
+        for op in touching:
             here = {number[op.name]} if op.name in number else users[op.name]
             if not is_stateful(op):
                 readers |= here

@@ -9,10 +9,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.trace.bodies import RUN_FUNCTIONS, functions_of_node
+from checkmate_tf.trace.bodies import RUN_FUNCTIONS, functions_of, functions_of_node
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.operations import READ_ONLY, VIEWS, is_stateful
-from profiles.tensorflow_internals import operation_definition
+from profiles.tensorflow_internals import (
+    function_definition,
+    function_in_graph,
+    operation_definition,
+)
 
 _VARIABLE_WRITES = (
     "AssignVariableOp AssignAddVariableOp AssignSubVariableOp ResourceApply ResourceSparseApply "
@@ -80,18 +84,21 @@ def _kinds(concrete: Any) -> set[str]:
 
     A body that is not found is there by its name, which is no type.
     """
-    definition = concrete.graph.as_graph_def()
-    bodies = {each.signature.name: each.node_def for each in definition.library.function}
-    pending = list(definition.node)
-    found: set[str] = set()
+    graph = concrete.graph
+    operations = graph.get_operations()
+    found = {operation.type for operation in operations}
+    pending = [name for operation in operations for name in functions_of(operation)]
     looked_at: set[str] = set()
     while pending:
-        node = pending.pop()
-        found.add(node.op)
-        for called in functions_of_node(node):
-            if called not in bodies:
-                found.add(called)
-            elif called not in looked_at:
-                looked_at.add(called)
-                pending += bodies[called]
+        name = pending.pop()
+        if name in looked_at:
+            continue
+        looked_at.add(name)
+        function = function_in_graph(graph, name)
+        if function is None:
+            found.add(name)
+            continue
+        for node in function_definition(function).node_def:
+            found.add(node.op)
+            pending += functions_of_node(node)
     return found

@@ -81,7 +81,7 @@ class SumOrders:
             return False
         here = self._place[operation.name]
         later = {each for each in self._readers(root) if self._place[each.name] > here}
-        return not later or later.isdisjoint(_followers(operation))
+        return not self._leads_to_one(operation, later)
 
     def _readers(self, tensor: Any) -> list[Any]:
         """Operations that read the buffer of `tensor`, through views too."""
@@ -93,6 +93,20 @@ class SumOrders:
             if operation.type in VIEWS:
                 pending += [each for output in operation.outputs for each in output.consumers()]
         return found
+
+    def _leads_to_one(self, operation: Any, others: set[Any]) -> bool:
+        """Whether one of the `others` needs a result of `operation`."""
+        last = max((self._place[each.name] for each in others), default=-1)
+        seen: set[Any] = set()
+        pending = [operation]
+        while pending:
+            for output in pending.pop().outputs:
+                new = {each for each in output.consumers() if self._place[each.name] <= last} - seen
+                if not others.isdisjoint(new):
+                    return True
+                seen |= new
+                pending += new
+        return False
 
     def _buffer(self, tensor: Any) -> tuple[int, int]:
         root = self._under(tensor)
@@ -127,15 +141,3 @@ class SumOrders:
             for name, value in sorted(operation.node_def.attr.items())
         )
         return operation.type, tuple(inputs), tuple(before), attributes
-
-
-def _followers(operation: Any) -> set[Any]:
-    """Operations that need a result of `operation`."""
-    found: set[Any] = set()
-    pending = [operation]
-    while pending:
-        for output in pending.pop().outputs:
-            new = set(output.consumers()) - found
-            found |= new
-            pending += new
-    return found

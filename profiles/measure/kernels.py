@@ -39,8 +39,10 @@ class Kernel:
     def function(self, repeats: int) -> Callable[[], Any]:
         """A call that runs the kernel `repeats` times, one after the other, in one graph.
 
+        Its first run takes longer than the others.
+
         Raises:
-            NotMeasurableError: TensorFlow does not accept such inputs.
+            NotMeasurableError: TensorFlow does not accept such inputs; the call may raise it, too.
         """
         # The traced body must not hold on to the inputs: they may be large, and graphs live long.
         operation, device, numbers = self._operation, self._device, tuple(self._inputs)
@@ -58,14 +60,23 @@ class Kernel:
             return outputs
 
         arguments = list(self._inputs.values())
-        try:
+        with self._accepted():
             concrete = tf.function(body, autograph=False).get_concrete_function(*arguments)
-            concrete(*arguments)
+
+        def run() -> Any:
+            with self._accepted():
+                return concrete(*arguments)
+
+        return run
+
+    @contextmanager
+    def _accepted(self) -> Iterator[None]:
+        try:
+            yield
         except (tf.errors.OpError, TypeError, ValueError) as error:
             raise NotMeasurableError(
                 f"{self._operation.type} does not run by itself: {error}"
             ) from error
-        return lambda: concrete(*arguments)
 
 
 def function_of_specs(operation: Operation) -> tuple[Callable[..., Any], list[tf.TensorSpec]]:

@@ -59,6 +59,7 @@ def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Me
     with repeats_kept():
         kernel = Kernel(operation, device)
         single = kernel.function(1)
+        single()
         runs = [_run(single, device) for _ in range(repeats)]
         seconds = statistics.median(each.seconds for each in runs)
         if seconds < _LONG:
@@ -80,7 +81,9 @@ def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int 
     """
     check_device(device)
     single = Kernel(operation, device).function(1)
-    return _workspace([_run(single, device) for _ in range(repeats)])
+    # The first run may need more than the others, but none needs less than nothing.
+    first = _run(single, device).workspace
+    return first and _workspace([_run(single, device) for _ in range(repeats)])
 
 
 def _seconds_of_one(
@@ -89,6 +92,7 @@ def _seconds_of_one(
     """Seconds of one run of a short operation, without the call of the function around it."""
     runs = 1 + min(_MOST_RUNS, math.ceil(_LONG_SERIES / with_call))
     series = kernel.function(runs)
+    series()
     found: list[float] = []
     end = time.perf_counter() + _ENOUGH
     while len(found) < repeats or (len(found) < 10 * repeats and time.perf_counter() < end):

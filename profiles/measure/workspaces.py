@@ -12,8 +12,9 @@ from profiles.operation import Operation
 from profiles.store import known_profile
 
 _WITHOUT = frozenset(
-    "Add AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt Maximum "
-    "Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN "
+    "Add AddN AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt "
+    "Maximum Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN ConcatV2 "
+    "Slice Tile "
     "AssignVariableOp AssignAddVariableOp AssignSubVariableOp".split()
 )
 """Kernels that go through their inputs once and need nothing beside their output."""

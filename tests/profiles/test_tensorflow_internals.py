@@ -53,11 +53,52 @@ def test_an_operation_is_made_as_by_the_public_way() -> None:
             with tf.device(None), tf.device(device or None):
                 public = graph.create_op("Tanh", [one], types, name="it", attrs=dict(attributes))
             own = internals.create_operation(
-                graph, "Tanh", [one], types, "it", dict(attributes), device
+                graph, "Tanh", [one], [], "it", dict(attributes), device
             )
         assert own.outputs[0].shape == (2, 3)
         made.append([(e.type, e.device, e.node_def.attr["T"].type) for e in (public, own)])
     assert all(public == own for public, own in made)
+
+
+def test_an_operation_with_lists_of_inputs_waits_for_what_it_is_told_alone() -> None:
+    with tf.Graph().as_default() as graph:
+        one, other = (tf.compat.v1.placeholder(tf.float32, (2,)) for _ in range(2))
+        first, around = tf.no_op(), tf.no_op()
+        for kind in (tf.add_n([one, other]).op, tf.raw_ops.IdentityN(input=[one, other])[0].op):
+            with tf.control_dependencies([around]):
+                own = internals.create_operation(
+                    graph,
+                    kind.type,
+                    [one, other],
+                    [first, first, one.op],
+                    "it",
+                    dict(kind.node_def.attr),
+                    "",
+                )
+            assert [each.name for each in own.inputs] == [one.name, other.name]
+            assert list(own.control_inputs) == [first]
+
+
+def test_an_operation_captures_what_is_not_of_its_graph() -> None:
+    outside = tf.constant([1.0])
+    attributes = {"T": tf.compat.v1.AttrValue(type=tf.float32.as_datatype_enum)}
+
+    @tf.function
+    def negated() -> Any:
+        graph = tf.compat.v1.get_default_graph()
+        made = internals.create_operation(graph, "Neg", [outside], [], "it", attributes, "")
+        return made.outputs[0]
+
+    assert negated().numpy().tolist() == [-1]
+
+
+def test_an_operation_that_refuses_its_inputs() -> None:
+    with tf.Graph().as_default() as graph:
+        one = tf.compat.v1.placeholder(tf.float32, (2, 3))
+        attributes = dict(tf.matmul(one, one, transpose_b=True).op.node_def.attr)
+        del attributes["transpose_b"]
+        with pytest.raises(ValueError, match="must be equal"):
+            internals.create_operation(graph, "MatMul", [one, one], [], "it", attributes, "")
 
 
 def test_grapplers_memory_optimizer_is_set() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.signatures import signature
@@ -14,6 +15,8 @@ from profiles.operation import Operation
 _NAMES = frozenset(["shared_name", "container"])
 """Attributes that name something of this process."""
 
+_KNOWN: WeakKeyDictionary[Program, str] = WeakKeyDictionary()
+
 _TRACE_NUMBER = re.compile(r"(__(?:inference|forward|backward)_\w*?)_\d+")
 """Functions inside a step are numbered as they are traced."""
 
@@ -21,9 +24,17 @@ _TRACE_NUMBER = re.compile(r"(__(?:inference|forward|backward)_\w*?)_\d+")
 def step_content(program: Program) -> str:
     """A digest of the operations of a step: types, sizes, attributes, and who reads what.
 
+    It is asked for several times while a step is planned, and made once.
+
     Names and constants are not in it, and no costs: a step that differs in these alone runs by the
     same schedule in the same memory.
     """
+    if program not in _KNOWN:
+        _KNOWN[program] = _digest(program)
+    return _KNOWN[program]
+
+
+def _digest(program: Program) -> str:
     digest = hashlib.sha256()
     for number, operation in enumerate(program.operations):
         described = _described(signature(program.sized[operation.name]))

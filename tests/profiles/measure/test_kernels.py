@@ -43,7 +43,7 @@ def test_every_repeat_runs(repeats: int) -> None:
     )
     with repeats_kept():
         kernel = Kernel(operation, "CPU:0")
-        run = kernel.function(repeats)  # has run once
+        run = kernel.function(repeats)
         variable, added = kernel._inputs.values()
         start = variable.numpy()
         run()
