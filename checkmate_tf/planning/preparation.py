@@ -19,6 +19,10 @@ from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import ComputationGraph
 
+_LITTLE_BYTES, _LITTLE_SHARE = 1 << 20, 0.01
+"""What is held beside the step's own may be garbage up to so many bytes and that share of these: a
+search for it would take longer than they are worth."""
+
 _MEASURED: dict[str, MeasuredWorkspaces] = {}
 """By device: workspaces that this process has measured."""
 
@@ -71,7 +75,8 @@ def structure_of(graph: ComputationGraph) -> ComputationGraph:
 
 def resident_bytes(graph: ComputationGraph, arriving: int = 0) -> int:
     """Bytes that the device holds before the step."""
-    if (held_bytes() or 0) + arriving > graph.fixed_bytes:
+    more = (held_bytes() or 0) + arriving - graph.fixed_bytes
+    if more > min(_LITTLE_BYTES, _LITTLE_SHARE * graph.fixed_bytes):
         _collect()
     return max(graph.fixed_bytes, (held_bytes() or 0) + arriving)
 
@@ -80,7 +85,7 @@ def _collect() -> None:
     """Free what lies in reference cycles.
 
     Functions that earlier plans have tried do, and hold constants that TensorFlow has folded: no
-    part of what the step will find held. It takes a third of a second, so only where it may matter.
+    part of what the step will find held. It takes a third of a second, so only where it matters.
     """
     gc.collect()
 
