@@ -7,7 +7,7 @@ budget gets a trial run, which measures what the device really holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
@@ -187,7 +187,16 @@ class PlanSearch:
         return solution
 
     def _candidates(self, first: Solution) -> Iterator[Candidate]:
-        """Plans in turn, each solved for a budget that is corrected by what came out before."""
+        """Plans in turn, and if none of the first ones will do, leaner ones."""
+        leanest = yield from self._first_ones(first)
+        if first.schedule is not None:
+            yield from self._leaner_ones(leanest)
+
+    def _first_ones(self, first: Solution) -> Generator[Candidate, None, float]:
+        """Plans, each solved for a budget that is corrected by what came out before.
+
+        Returns that of the last one. What was tried for it is not held beside the leaner ones.
+        """
         allowed = self._allowed
         activations = leanest = FIRST_SHARE * allowed
         for number, share in enumerate(PLAN_TIMES):
@@ -208,8 +217,7 @@ class PlanSearch:
             yield candidate
             leanest = activations
             activations *= AIM * allowed / max(1, used)
-        if first.schedule is not None:
-            yield from self._leaner_ones(leanest)
+        return leanest
 
     def _leaner_ones(self, activations: float) -> Iterator[Candidate]:
         """More plans, each leaner than the one before it, and the leanest at last."""
