@@ -42,7 +42,8 @@ def test_every_step_stays_within_the_budget(tmp_path, model, share, one_dnn):
         asked = (step["budget"] - step["resident"]) / (max(step["plain_peaks"]) - step["resident"])
         assert model == "adversarial" or asked == pytest.approx(share, abs=0.12)
         told = [*step["notes"], *step["warnings"]]
-        assert not [each for each in told if "more than the budget" in each]
+        # What a plan may need is a matter of chance; what a step held is not.
+        assert not [each for each in told if "a step held" in each]
         assert max(step["peaks"]) <= step["budget"]
         if exact:
             assert step["losses"] == step["plain_losses"]

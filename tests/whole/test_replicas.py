@@ -180,7 +180,6 @@ def test_replicas_train_with_the_bits_of_the_plain_step(on_replicas, form):
 def test_replicas_keep_their_budgets_together(on_replicas, form):
     """Logical CPUs share an allocator: its peak is to be within the sum of the budgets."""
     seen = on_replicas[form]
-    assert seen["notes"] == []
     assert seen["peak"] <= seen["budgets"]
 
 
