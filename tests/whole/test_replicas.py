@@ -105,7 +105,6 @@ REPLICAS = """
             "variables": len(plain[1]),
             "recomputed": len(plan.schedule) - len(plan.graph),
             "budgets": 2 * plan.budget, "peak": ours[2],
-            "notes": plan.notes,
         }
 
     def words_of(function, *args, **kwargs):
