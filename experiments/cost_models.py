@@ -77,6 +77,24 @@ def _row_of_fresh_process(name: str, one_dnn: bool, side: int | None) -> dict[st
         return row
 
 
+def step_of_model(name: str, side: int | None = None) -> tuple[Any, Any]:
+    """The train step of a model as a `tf.function`, and a batch to call it with.
+
+    Args:
+        name: of the model.
+        side: of its images, where they are not its own size.
+    """
+    import tensorflow as tf
+
+    from checkmate_tf.workloads.data import batches_of
+    from checkmate_tf.workloads.models import compiled
+
+    workload = ALL_WORKLOADS[name]
+    side = side or workload.side
+    (batch,) = batches_of(workload, 1, workload.batch, side)
+    return tf.function(compiled(workload, side).train_step, jit_compile=False), batch
+
+
 def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
     """Step time of one model as measured, and as each cost model predicts it."""
     import tensorflow as tf
@@ -85,18 +103,13 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
     from checkmate_tf.graph.step_operations import step_operations
     from checkmate_tf.rewriting.rewrite import rewrite_extracted
     from checkmate_tf.trace.program import resolve
-    from checkmate_tf.workloads.data import batches_of
-    from checkmate_tf.workloads.models import compiled
     from profiles.measure.surveys import survey
     from profiles.profiled import ProfiledCosts
     from profiles.roofline import Roofline, device_ceilings, floating_point_operations
     from solvers import Schedule
 
-    workload = ALL_WORKLOADS[name]
-    side = side or workload.side
-    model = compiled(workload, side)
-    (batch,) = batches_of(workload, 1, workload.batch, side)
-    step: Any = tf.function(model.train_step, jit_compile=False)
+    side = side or ALL_WORKLOADS[name].side
+    step, batch = step_of_model(name, side)
     program = resolve(step.get_concrete_function(batch))
     operations = [each.operation for each in step_operations(program)]
     extracted = extract_program(program)

@@ -26,6 +26,7 @@ from rich.progress import track
 from rich.table import Table
 
 from checkmate_tf.workloads.models import ALL_WORKLOADS
+from experiments.cost_models import step_of_model
 from solvers.graph.files import read_json, write_whole
 
 MODELS = ("MobileNetV2", "ResNet50", "U-Net", "VGG16", "DenseNet121", "EfficientNetB0", "GPT")
@@ -85,13 +86,9 @@ def rows_of(name: str, side: int | None = None, seconds: float = 15) -> list[dic
         side: of its images, where they are not its own size.
         seconds: for each schedule.
     """
-    import tensorflow as tf
-
     from checkmate_tf.graph.extraction import extract_like, extract_program
     from checkmate_tf.graph.step_operations import CostModel, step_operations
     from checkmate_tf.trace.program import resolve
-    from checkmate_tf.workloads.data import batches_of
-    from checkmate_tf.workloads.models import compiled
     from profiles.measure.ceilings import PROBES, costs_of_device
     from profiles.measure.surveys import survey
     from profiles.profiled import ProfiledCosts
@@ -99,11 +96,7 @@ def rows_of(name: str, side: int | None = None, seconds: float = 15) -> list[dic
     from solvers import simulate, solve
     from solvers.graph import input_order_peak
 
-    workload = ALL_WORKLOADS[name]
-    side = side or workload.side
-    model = compiled(workload, side)
-    (batch,) = batches_of(workload, 1, workload.batch, side)
-    step: Any = tf.function(model.train_step, jit_compile=False)
+    step, batch = step_of_model(name, side)
     program = resolve(step.get_concrete_function(batch))
     operations = [each.operation for each in step_operations(program)]
     of_device = costs_of_device()
