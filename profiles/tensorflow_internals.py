@@ -25,8 +25,8 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph_api
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import cancellation, context, record
-from tensorflow.python.eager.polymorphic_function import function_type_utils
-from tensorflow.python.framework import op_def_registry, ops
+from tensorflow.python.eager.polymorphic_function import atomic_function, function_type_utils
+from tensorflow.python.framework import func_graph, op_def_registry, ops
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 from tensorflow.python.ops import control_flow_util, handle_data_util
 from tensorflow.python.ops.variables import default_variable_creator_v2
@@ -168,15 +168,42 @@ def body_of_function(function: Any, shapes: Sequence[Any] | None) -> Any:
     """
     definition = function_definition(function)
     if shapes is not None:
-        definition = type(definition).FromString(definition.SerializeToString())
+        definition = copy_of_definition(definition)
         for described in (*definition.arg_attr.values(), *definition.node_def):
             described.attr.pop("_output_shapes", None)
     return function_def_to_graph(definition, input_shapes=shapes)
 
 
+def function_again(concrete: Any) -> Any:
+    """A ConcreteFunction that does the same; what TensorFlow keeps for it is freed with it."""
+    return type(concrete).from_func_graph(concrete.graph, concrete.function_type, {})
+
+
 def function_definition(function: Any) -> Any:
     """The FunctionDef of a function in a graph."""
     return getattr(function, "cached_definition", None) or function.definition
+
+
+def copy_of_definition(definition: Any) -> Any:
+    """Another FunctionDef with the same content."""
+    return type(definition).FromString(definition.SerializeToString())
+
+
+def function_of_definition(definition: Any, called: Sequence[Any]) -> Any:
+    """The function that a FunctionDef describes, for `add_function`; it is freed with its users.
+
+    Args:
+        definition: whose name no other function has.
+        called: functions that its operations name and that the default graph doesn't know.
+    """
+    around = func_graph.FuncGraph("around")  # knows what the default graph knows, and `called`
+    for function in called:
+        add_function(function, around)
+    with around.as_default():
+        graph = function_def_to_graph(definition)
+    for function in called:
+        add_function(function, graph)
+    return atomic_function.from_func_graph(definition.signature.name, graph, {})
 
 
 def register_function(definition: Any) -> None:

@@ -58,6 +58,15 @@ def residual() -> Any:
     return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
 
 
+def recurrent() -> Any:
+    """Layers whose steps are convolutions, over short videos."""
+    x = inputs = keras.Input((4, 32, 32, 3))
+    for sequences in (True, False):
+        x = layers.ConvLSTM2D(12, 3, padding="same", return_sequences=sequences)(x)
+    x = layers.Conv2D(32, 3, padding="same", activation="relu")(x)
+    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+
+
 def attention() -> Any:
     """Blocks of a transformer over short texts, which it continues."""
     return gpt(64, words=64, blocks=3, width=128, heads=4)
@@ -143,6 +152,7 @@ TRIALS: dict[str, Callable[[], tuple[list[Any], list[Any], list[tuple[Any, ...]]
     "convolutional": lambda: classifier(convolutional),
     "residual": lambda: classifier(residual),
     "attention": lambda: classifier(attention),
+    "recurrent": lambda: classifier(recurrent),
     "adversarial": adversarial,
 }
 

@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from checkmate_tf.distribution.parts import part_of
 from checkmate_tf.distribution.split import Split
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.rewriting.instances import Instances
 from checkmate_tf.rewriting.replay import Replay
-from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.operations import is_stateful
 from checkmate_tf.trace.program import Program, Tensor
@@ -68,7 +65,7 @@ class _Emission:
     def __init__(self, step: ReplicatedStep, given: Sequence[Any]) -> None:
         program = step.program
         self.program, self.split = program, step.split
-        self.emitter = Emitter(program.concrete.graph, tf.compat.v1.get_default_graph())
+        self.emitter = Replay.emitter_of(program)
         for placeholder, value in zip(program.concrete.inputs, given, strict=True):
             if value is not placeholder:  # as the number of an exchange is, until it is made
                 self.emitter.provide(placeholder, value)

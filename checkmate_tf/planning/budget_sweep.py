@@ -111,7 +111,8 @@ def swept(
             raise CheckmateError("nothing in the step can be recomputed: it has one plan only")
         needed = program.argument_bytes
         arriving = needed if arriving is None else min(arriving, needed)
-        resident = graph.fixed_bytes if elsewhere else resident_bytes(graph, arriving)
+        coming = arriving + program.constant_bytes
+        resident = graph.fixed_bytes if elsewhere else resident_bytes(graph, coming)
         tries = request.trial_run and not elsewhere
         baseline = Baselines().of(extracted, structure_of(graph), resident, run=tries)
         situation = situation_of(extracted, request, notes, baseline, baseline.peak)

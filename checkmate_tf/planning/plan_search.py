@@ -22,6 +22,7 @@ from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     AIM,
+    AS_LEAN,
     EXHAUSTED,
     FIRST_SHARE,
     FOUND_AGAIN,
@@ -100,7 +101,8 @@ class PlanSearch:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
 
         Raises:
-            BudgetError: no schedule was found within the budget.
+            BudgetError: no schedule was found within the budget, or the leanest one held more when
+                it ran for trial.
         """
         unchanged = self._unchanged_that_fits()
         if unchanged is not None:
@@ -236,9 +238,20 @@ class PlanSearch:
         return self._tried(candidate) if self._keeps(candidate) else candidate
 
     def _best_effort(self, seen: list[Candidate]) -> Candidate:
-        """The leanest plan, with a warning."""
+        """The fastest of the leanest plans, with a warning.
+
+        Raises:
+            BudgetError: it was tried, and held more than the budget.
+        """
         budget = self._situation.budget
-        best = min(seen, key=lambda each: (each.is_too_large, each.forecast.worst))
+        leanest = min(seen, key=lambda each: (each.is_too_large, each.forecast.worst))
+        alike = [
+            each
+            for each in seen
+            if each.is_too_large == leanest.is_too_large
+            and each.forecast.worst <= AS_LEAN * leanest.forecast.worst
+        ]
+        best = min(alike, key=lambda each: each.plan.overhead)
         if best.plan.measured_peak is None and not best.exhausted:
             best = self._told(self._tried(best))
         if best.exhausted:
@@ -247,6 +260,8 @@ class PlanSearch:
             )
         if self._keeps(best):
             return best
+        if (best.plan.measured_peak or 0) > budget:
+            raise self._held_more(best)
         need = format_bytes(self._expected(best))
         if self._expected(best) > self._situation.limit:
             note = f"the leanest plan found may need {need}, more than the budget of "
@@ -358,6 +373,17 @@ class PlanSearch:
             f"{self._what_would_do(least)} By the values alone that are live at once, none is "
             f"possible below {format_bytes(known.bound + beside)}"
             + about_the_largest_loop(situation.extracted, known.peak - graph.fixed_bytes),
+            least=least,
+        )
+
+    def _held_more(self, best: Candidate) -> BudgetError:
+        """An error about the leanest plan found, which held more than the budget when it ran."""
+        situation, held = self._situation, best.plan.measured_peak or 0
+        least = self._expected(best)
+        return BudgetError(
+            f"budget {format_bytes(situation.budget)} is too small: the leanest plan found held "
+            f"{format_bytes(held)} in a trial run, {format_bytes(situation.resident)} of it "
+            f"variables, inputs and what else is held. {self._what_would_do(least)}",
             least=least,
         )
 

@@ -115,7 +115,7 @@ class Planner:
             if not anything_to_gain(extracted.graph):
                 return None
             arriving = program.argument_bytes if arriving is None else arriving
-            resident = resident_bytes(extracted.graph, arriving)
+            resident = resident_bytes(extracted.graph, arriving + program.constant_bytes)
             run = partial(trial_runner, extracted, arriving)
             return self._known_or_planned(extracted, notes, resident, run, interrupts)
 
@@ -339,10 +339,11 @@ def situation_of(
 ) -> Situation:
     """What there is before planning; a share counts from so many bytes."""
     resident, budget = baseline.resident, request.budget
+    before = resident - extracted.program.constant_bytes  # a step makes those, too
     return Situation(
         extracted=extracted,
         resident=resident,
-        budget=resident if budget.least else budget.in_bytes(resident, counted_from),
+        budget=resident if budget.least else budget.in_bytes(before, counted_from),
         margin=0,
         baseline_peak=baseline.forecast,
         notes=(*notes, baseline.note) if baseline.note else notes,

@@ -73,12 +73,12 @@ def structure_of(graph: ComputationGraph) -> ComputationGraph:
     return replace(graph, nodes=nodes, name="")
 
 
-def resident_bytes(graph: ComputationGraph, arriving: int = 0) -> int:
-    """Bytes that the device holds before the step."""
-    more = (held_bytes() or 0) + arriving - graph.fixed_bytes
+def resident_bytes(graph: ComputationGraph, coming: int = 0) -> int:
+    """Bytes that the device holds before a step; `coming` of them, it does not hold yet."""
+    more = (held_bytes() or 0) + coming - graph.fixed_bytes
     if more > min(_LITTLE_BYTES, _LITTLE_SHARE * graph.fixed_bytes):
         _collect()
-    return max(graph.fixed_bytes, (held_bytes() or 0) + arriving)
+    return max(graph.fixed_bytes, (held_bytes() or 0) + coming)
 
 
 def _collect() -> None:

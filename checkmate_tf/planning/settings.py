@@ -30,6 +30,9 @@ NEAR_ENOUGH = 0.97
 AIM = 0.975
 """Share of the activations' part that each later plan is corrected to use."""
 
+AS_LEAN = 1.01
+"""Times the least forecast: plans that need no more are as lean, and the fastest is taken."""
+
 ROOMY = 0.93
 """Share of the activations' part: a plan that uses less gives time away, as one may that was
 corrected for an unlucky trial run. One more plan is tried, and the faster of both is taken."""

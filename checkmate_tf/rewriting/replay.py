@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.rewriting.instances import Instances
+from checkmate_tf.rewriting.ordered_bodies import attributes_in_order
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program, Tensor
@@ -43,7 +44,7 @@ def replay(
         One tensor for each flat output of the traced step.
     """
     program = extraction.program
-    emitter = Emitter(program.concrete.graph, tf.compat.v1.get_default_graph())
+    emitter = kind.emitter_of(program)
     given = [*arguments, *program.concrete.captured_inputs]
     for placeholder, value in zip(program.concrete.inputs, given, strict=True):
         emitter.provide(placeholder, value)
@@ -56,6 +57,17 @@ class Replay:
 
     kernel_sums = True
     """As for `Instances`."""
+
+    bodies_in_order = True
+    """Whether the functions that operations run get an order, too."""
+
+    @classmethod
+    def emitter_of(cls, program: Program) -> Emitter:
+        """What copies operations of `program` into the default graph."""
+        source, target = program.concrete.graph, tf.compat.v1.get_default_graph()
+        if not cls.bodies_in_order:
+            return Emitter(source, target)
+        return Emitter(source, target, lambda each: attributes_in_order(program.sized[each.name]))
 
     def __init__(
         self,

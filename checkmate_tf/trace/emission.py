@@ -7,7 +7,7 @@ tensors of the graph that is being built.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -26,6 +26,13 @@ from profiles.tensorflow_internals import (
 
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
 
+OtherAttributes = Callable[[Any], tuple[dict[str, Any], tuple[Any, ...]]]
+"""For an operation: attributes that replace its own, and the functions that they name."""
+
+
+def _none(operation: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    return {}, ()
+
 
 class Emitter:
     """Copies operations of `source` into `target`, which must be the default graph.
@@ -35,9 +42,10 @@ class Emitter:
         target: the graph that is being built.
     """
 
-    def __init__(self, source: Any, target: Any) -> None:
+    def __init__(self, source: Any, target: Any, others: OtherAttributes = _none) -> None:
         self.source = source
         self.target = target
+        self._others = others
         self._shared: dict[tuple[str, int], Any] = {}
         self._tracebacks: dict[str, Any] = {}
 
@@ -62,7 +70,10 @@ class Emitter:
         Its name is the last part of the operation's, and its device the same, unless others are
         given.
         """
-        attributes = _attributes(operation)
+        others, functions = self._others(operation)
+        for function in functions:
+            add_function(function, self.target)
+        attributes = _attributes(operation) | others
         return self._create(operation, inputs, control_inputs, attributes, name, device)
 
     def create_sum(

@@ -64,6 +64,7 @@ class Program:
         constants: operations that TensorFlow makes constants of: by name, the first that is
             equal, which stands for all.
         fixed_bytes: bytes of variables, inputs and constants.
+        constant_bytes: those of constants, which TensorFlow makes at the first step.
         guessed: operations whose output sizes depend on data and were guessed.
         captured: (placeholder, captured tensor) of variables and other things from outside.
     """
@@ -77,6 +78,7 @@ class Program:
     outputs: frozenset[Tensor]
     constants: dict[str, str]
     fixed_bytes: int
+    constant_bytes: int
     guessed: tuple[Any, ...]
     captured: tuple[tuple[Any, Any], ...]
 
@@ -141,6 +143,7 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         frozenset(tensor for each in op.inputs for tensor in under.working(each)) for op in working
     )
     order, expires = _hazards(needed, accesses, number, under)
+    constant_bytes = _constant_bytes(concrete, needed, constants, sizes)
     return Program(
         concrete=concrete,
         operations=tuple(working),
@@ -150,7 +153,8 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         expires=tuple(frozenset(expires[i]) for i in range(len(working))),
         outputs=frozenset(t for each in concrete.outputs for t in under.working(each)),
         constants=constants,
-        fixed_bytes=_fixed_bytes(concrete, needed, constants, sizes),
+        fixed_bytes=_given_bytes(concrete, sizes) + constant_bytes,
+        constant_bytes=constant_bytes,
         guessed=tuple(sizes.guessed.values()),
         captured=tuple(captures(concrete)),
     )
@@ -320,11 +324,17 @@ def _hazards(
     return order, expires
 
 
-def _fixed_bytes(concrete: Any, needed: list[Any], constants: dict[str, str], sizes: Sizes) -> int:
-    """Bytes of variables, inputs and constants, each counted once."""
+def _given_bytes(concrete: Any, sizes: Sizes) -> int:
+    """Bytes of variables, each counted once, and of inputs."""
     variables = {id(handle): variable_bytes(inner) for inner, handle in captures(concrete)}
-    inputs = sum(sizes.of(each) for each in concrete.inputs)
-    given = sum(sizes.of(op.outputs[0]) for op in needed if op.type == "Const")
+    return sum(variables.values()) + sum(sizes.of(each) for each in concrete.inputs)
+
+
+def _constant_bytes(
+    concrete: Any, needed: list[Any], constants: dict[str, str], sizes: Sizes
+) -> int:
+    """Bytes of constants, each counted once."""
+    written = sum(sizes.of(op.outputs[0]) for op in needed if op.type == "Const")
     working = [op for op in needed if op.name not in constants and op.type not in VIEWS]
     read = [each for op in working for each in op.inputs]
     looked_at = [under_views(each) for each in (*read, *concrete.outputs)]
@@ -333,4 +343,4 @@ def _fixed_bytes(concrete: Any, needed: list[Any], constants: dict[str, str], si
         for each in looked_at
         if each.op.name in constants
     }
-    return sum(variables.values()) + inputs + given + sum(folded.values())
+    return written + sum(folded.values())

@@ -11,7 +11,7 @@ from profiles.measure.measurement import NotMeasurableError, measure_workspace
 from profiles.operation import Operation
 from profiles.store import known_profile
 
-_WITHOUT = frozenset(
+WITHOUT_WORKSPACE = frozenset(
     "Add AddN AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt "
     "Maximum Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN ConcatV2 "
     "Slice Tile "
@@ -63,7 +63,7 @@ class MeasuredWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run."""
-        if operation.type in _WITHOUT or operation.bytes_moved < SMALLEST:
+        if operation.type in WITHOUT_WORKSPACE or operation.bytes_moved < SMALLEST:
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)

@@ -14,6 +14,8 @@ TRIALS = [
     ("convolutional", 0.6, "1"),
     ("residual", 0.6, "0"),
     ("attention", 0.6, "1"),
+    # Its gradients are loops, in which the order of kernels with large workspaces is enough.
+    ("recurrent", 0.7, "0"),
     # Without oneDNN the workspaces of its convolutions, which grow with the CPU's cache, are all.
     ("adversarial", 0.7, "1"),
 ]
@@ -35,7 +37,8 @@ def test_every_step_stays_within_the_budget(tmp_path, model, share, one_dnn):
         check=True,
     )
     steps = json.loads(output.read_text())
-    assert any(step["recomputations"] for step in steps), "a plan must recompute something"
+    recomputes = any(step["recomputations"] for step in steps)
+    assert recomputes or model == "recurrent", "a plan must recompute something"
     for step in steps:
         assert step["resident"] < step["budget"]
         # Threads run the plain step's operations in any order, and its peak varies with it.

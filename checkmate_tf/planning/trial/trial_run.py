@@ -40,7 +40,7 @@ from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
 from checkmate_tf.trace.sizes import tensor_bytes
 from profiles.devices import default_device
-from profiles.tensorflow_internals import cancellable
+from profiles.tensorflow_internals import cancellable, function_again
 from solvers import Schedule
 
 _NO_ROOM = "the device has no room for copies of the variables beside the step"
@@ -155,10 +155,13 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     if has_generators(extracted):
         raise TrialRunError("its operations draw random numbers, which training would miss")
     program = extracted.program
-    added = _added(program, as_traced(program.concrete), UNCHANGED_STEPS)
+    # The traced function would hold its constants as long as it lives.
+    function = function_again(as_traced(program.concrete))
+    added = _added(program, function, UNCHANGED_STEPS)
     if added is None:
         raise TrialRunError("it exhausted the device's memory")
-    resident = max(added.before - added.constants, program.fixed_bytes)
+    without_constants = added.before - added.constants
+    resident = max(without_constants + program.constant_bytes, program.fixed_bytes)
     return tuple(peak - resident for peak in added.over(program.fixed_bytes))
 
 
