@@ -16,8 +16,10 @@ from checkmate_tf.trace.operations import VIEWS
 from checkmate_tf.trace.sizes import tensor_bytes
 from checkmate_tf.trace.tensor_lists import list_bytes
 
-_AXES_BYTES = 64
-"""Of what BroadcastGradientArgs makes: two short lists of axes."""
+_SHORT = frozenset(["BroadcastGradientArgs", "DebugNumericSummaryV2"])
+"""They make short lists: of axes, or of what `tf.debugging.enable_check_numerics` looks at."""
+
+_SHORT_BYTES = 128
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Sizes:
         size = self._known(tensor)
         if size is not None:
             return size
-        if tensor.op.type == "BroadcastGradientArgs":
-            return _AXES_BYTES
+        if tensor.op.type in _SHORT:
+            return _SHORT_BYTES
         self.guessed[tensor.op.name] = tensor.op
         return self._guess(tensor).bytes
 

@@ -35,7 +35,7 @@ _RANDOM = frozenset(
 _CALLS = frozenset("StatefulPartitionedCall While If Case".split())
 """They do what their bodies do."""
 
-_HARMLESS = VIEWS | READ_ONLY | _RANDOM | _CALLS | {"Assert"}
+_HARMLESS = VIEWS | READ_ONLY | _RANDOM | _CALLS | {"Assert", "CheckNumericsV2"}
 
 
 def changes_only_variables(concrete: Any) -> bool:

@@ -255,3 +255,21 @@ def test_many_plans_are_no_retracing(caplog):
         order = Schedule(range(len(checkmate_tf.extract(concrete))))
         same(checkmate_tf.rewrite(concrete, order)(numbers(batch)), concrete(numbers(batch)))
     assert not [each for each in caplog.messages if "as_function" in each]
+
+
+def test_numbers_that_are_checked():
+    """Checks lie beside the values that they look at, and still find what is no number."""
+    kernel = weights()
+    tf.debugging.enable_check_numerics()
+    try:
+        ours = checkmate_tf.rematerialize(
+            lambda x: loss_and_gradient(x, kernel), budget=0.8, time_limit=1, trial_run=False
+        )
+        plain = tf.function(lambda x: loss_and_gradient(x, kernel))
+        same(ours(numbers()), plain(numbers()))
+        assert len(ours.plan.schedule) > len(ours.plan.graph)
+        assert not [each for each in ours.plan.notes if "depends on data" in each]
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"[Nn]a[Nn]"):
+            ours(numbers() * np.nan)
+    finally:
+        tf.debugging.disable_check_numerics()
