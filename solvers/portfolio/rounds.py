@@ -14,7 +14,15 @@ from solvers.local_search.settings import (
     HOT,
     WARM,
 )
-from solvers.portfolio.settings import CLOSE_ENOUGH, FIRST_ADVANCE, FIRST_SHARE, ROUND_SHARE, WORTH
+from solvers.portfolio.settings import (
+    CLOSE_ENOUGH,
+    FIRST_ADVANCE,
+    FIRST_SHARE,
+    LOWER,
+    LOWER_ONE_IN,
+    ROUND_SHARE,
+    WORTH,
+)
 from solvers.portfolio.state import Run, State, enough, report, search_deadline
 
 
@@ -65,7 +73,9 @@ def _starts(run: Run, state: State, proposal: Schedule | None) -> list[Start]:
         if known is not None and (i + turn) % 2 and search.fits(known):
             starts.append(Start(known, WARM, _intermediate_budget(run, state)))
         else:
-            starts.append(Start(run.plain[(i + turn // 2) % len(run.plain)], HOT))
+            starts.append(
+                Start(run.plain[(i + turn // 2) % len(run.plain)], HOT, _lower_budget(run))
+            )
     return starts
 
 
@@ -73,8 +83,20 @@ def _intermediate_budget(run: Run, state: State) -> int | None:
     """While nothing is under budget: a budget on the way there from the least peak, in bytes."""
     budget, least = run.problem.budget, run.search.least_peak
     if least <= budget * (1 + CLOSE_ENOUGH):
-        return None
+        return _lower_budget(run)
     return int(least - state.advance * (least - budget))
+
+
+def _lower_budget(run: Run) -> int | None:
+    """In some rounds while little is missing: a budget for which more is missing, in bytes.
+
+    Peaks come in steps, as large as values are. Where one lies a few bytes above the budget, that
+    is too small a violation for chains to give up a cheap schedule.
+    """
+    budget, least = run.problem.budget, run.search.least_peak
+    is_close = budget < least <= budget * (1 + CLOSE_ENOUGH)
+    is_turn = run.search.rounds % LOWER_ONE_IN == LOWER_ONE_IN - 1
+    return int(budget * (1 - LOWER)) if is_close and is_turn else None
 
 
 def least_memory(run: Run, deadline: float) -> int:

@@ -23,6 +23,9 @@ It is halved after each miss."""
 CLOSE_ENOUGH = 0.01
 """The least peak's distance to the budget, relative to it, below which there is none."""
 
+LOWER, LOWER_ONE_IN = 0.05, 3
+"""While so little is missing, one round in so many aims below the budget, by a share of it."""
+
 ROUND_SHARE, FIRST_SHARE = 0.12, 0.4
 """Share of the time limit that one round of the search takes at most; the second while nothing is
 under budget, since cooling too fast ends over it."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from solvers.checkpointing.incumbent import Incumbent
+from solvers.checkpointing.trimming import trimmed
+from solvers.graph import Schedule
 from solvers.graph.bounds import least_need
 from solvers.local_search.settings import (
     HEURISTICS_SHARE,
@@ -58,8 +60,8 @@ def solve_auto(problem: Problem) -> Solution:
         with _stopping(run):
             for reached in _states(run, state):
                 state = reached  # which an interrupt leaves
-        if heuristics.schedule is not None:
-            run.search.offer(heuristics.schedule)
+        if run.search.cost > heuristics.cost:
+            run.search.offer(_trimmed(problem, heuristics.schedule))
         if run.search.schedule is None:
             least = least_memory(run, state.deadline)
     except KeyboardInterrupt:
@@ -82,6 +84,13 @@ def solve_auto(problem: Problem) -> Solution:
             "bound for this order": state.bounds.of_schedule(schedule),
         },
     )
+
+
+def _trimmed(problem: Problem, schedule: Schedule | None) -> Schedule | None:
+    if schedule is None:
+        return None
+    end = time.monotonic() + HEURISTICS_SHARE * problem.time_limit
+    return trimmed(problem.graph, schedule, problem.budget, min(end, problem.deadline))
 
 
 @contextmanager
