@@ -1,11 +1,11 @@
 """What a step would take on an NVIDIA A100, by XLA's compiler for GPUs; no GPU or CUDA is needed.
 
-    python -m experiments.xla.gpu_compiler MODULE FILE
+    python -m experiments.xla.gpu_compiler MODULE COMPILED FILE
 
-reads a serialized HloModuleProto, compiles it ahead of time, and writes what it takes. The compiler
-comes in JAX's plugin for CUDA. It has a process of its own, beside the XLA that is in TensorFlow.
-JAX has no public way to compile HLO for a device that is only described, so that this uses private
-names of it: the extra "xla-gpu" names its release.
+reads a serialized HloModuleProto, compiles it ahead of time, and writes the compiled one and what
+it takes. The compiler comes in JAX's plugin for CUDA. It has a process of its own, beside the XLA
+that is in TensorFlow. JAX has no public way to compile HLO for a device that is only described, so
+that this uses private names of it: the extra "xla-gpu" names its release.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def check_installed() -> None:
     if missing := [name for name in _PACKAGES if not _is_here(name)]:
         raise GpuCompilerMissingError(
             f"XLA's compiler for GPUs is not installed ({', '.join(missing)}): "
-            "pip install 'checkmate_tf[xla-gpu]'"
+            "pip install '.[cpu,xla-gpu]'"
         )
 
 
@@ -118,8 +118,8 @@ def without_copies(module: Any) -> Any:
     return result
 
 
-def memory_on_gpu(module: bytes) -> GpuMemory:
-    """What a serialized HloModuleProto without copies takes on the A100, once compiled for it.
+def compile_for_gpu(module: Any) -> tuple[GpuMemory, Any]:
+    """What an HloModuleProto takes on the A100, and the HloModuleProto that is compiled for it.
 
     Raises:
         GpuCompilerMissingError: the compiler is not installed.
@@ -127,18 +127,19 @@ def memory_on_gpu(module: bytes) -> GpuMemory:
     """
     check_installed()
     with tempfile.TemporaryDirectory() as folder:
-        file, answer = Path(folder) / "module", Path(folder) / "memory.json"
-        write_whole(file, module)
-        command = [sys.executable, "-m", "experiments.xla.gpu_compiler", str(file), str(answer)]
+        files = [Path(folder) / name for name in ("module", "compiled", "memory.json")]
+        write_whole(files[0], without_copies(module).SerializeToString())
+        command = [sys.executable, "-m", "experiments.xla.gpu_compiler", *map(str, files)]
         # Without a driver, JAX's own check of CUDA fails, and so does all but compiling.
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
             raise CheckmateError(f"XLA can't compile the step for a GPU:\n{done.stderr[-2000:]}")
-        return GpuMemory(**read_json(answer))
+        compiled = type(module).FromString(files[1].read_bytes())
+        return GpuMemory(**read_json(files[2])), compiled
 
 
-def _compile(module: bytes) -> GpuMemory:
+def _compile(module: bytes) -> tuple[GpuMemory, bytes]:
     from jax._src.compiler import get_compile_options
     from jax._src.interpreters.mlir import make_ir_context
     from jax._src.lib import _jax, xla_client
@@ -155,10 +156,18 @@ def _compile(module: bytes) -> GpuMemory:
         compile_options=get_compile_options(num_replicas=1, num_partitions=1),
     )
     memory = compiled.get_compiled_memory_stats()
-    return GpuMemory(
+    bytes_of = GpuMemory(
         memory.temp_size_in_bytes, memory.argument_size_in_bytes, memory.output_size_in_bytes
     )
+    (result,) = compiled.hlo_modules()
+    return bytes_of, result.as_serialized_hlo_module_proto()
+
+
+def _main(module: str, compiled: str, file: str) -> None:
+    memory, result = _compile(Path(module).read_bytes())
+    write_whole(compiled, result)
+    write_whole(file, json.dumps(asdict(memory)))
 
 
 if __name__ == "__main__":
-    write_whole(sys.argv[2], json.dumps(asdict(_compile(Path(sys.argv[1]).read_bytes()))))
+    _main(*sys.argv[1:])
