@@ -259,17 +259,35 @@ def buffers_after_compilation(concrete: Any, sizes: Sequence[Any], device: str) 
     Raises:
         tf.errors.OpError: XLA can't compile it.
     """
-    report = context.context().get_compiler_ir(
+    report = _of_compiler(concrete, sizes, device, "optimized_hlo_proto_serialized")
+    assigned = hlo_pb2.HloProto.FromString(report).buffer_assignment
+    allocations: Sequence[Any] = assigned.buffer_allocations
+    return allocations
+
+
+def hlo_before_compilation(concrete: Any, sizes: Sequence[Any], device: str) -> Any:
+    """The HloModuleProto that XLA is given for a ConcreteFunction; it is not compiled.
+
+    Args:
+        concrete, sizes, device: as for `buffers_after_compilation`.
+
+    Raises:
+        tf.errors.OpError: XLA has no form of an operation.
+    """
+    report = _of_compiler(concrete, sizes, device, "hlo_serialized")
+    return hlo_pb2.HloModuleProto.FromString(report)
+
+
+def _of_compiler(concrete: Any, sizes: Sequence[Any], device: str, stage: str) -> bytes:
+    report: bytes = context.context().get_compiler_ir(
         device_name=f"/job:localhost/replica:0/task:0/device:{device}",
         platform_name=None,
         function_name=concrete.name,
         flat_args=list(sizes),
         captured_inputs=concrete.captured_inputs,
-        stage="optimized_hlo_proto_serialized",
+        stage=stage,
     )
-    assigned = hlo_pb2.HloProto.FromString(report).buffer_assignment
-    allocations: Sequence[Any] = assigned.buffer_allocations
-    return allocations
+    return report
 
 
 def bound_arguments(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

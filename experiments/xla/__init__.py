@@ -1,0 +1,1 @@
+"""Steps that XLA compiles: what a plan does to their memory, bits and time."""

@@ -1,0 +1,72 @@
+"""The tables of what XLA takes for steps, with and without a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """One line for each row."""
+    title = "Temporary memory of steps that XLA compiles"
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("step", max_width=18)
+    columns = (
+        "plain\nMB", "asked\n%", "got\nMB", "got\n%", "kept", "plans", "off\n%",
+        "variables\ndiffer", "× plain\ntime",
+    )  # fmt: skip
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            _name(row),
+            f"{row['plain_temporary'] / 1e6:.1f}",
+            f"{100 * row['share']:.0f}",
+            f"{row['temporary'] / 1e6:.1f}",
+            f"{100 * row['got']:.1f}",
+            "yes" if row["kept"] else "no",
+            str(row["compilations"]),
+            f"{100 * row['forecast_error']:+.1f}",
+            f"{row['different']} of {row['variables']}"
+            + (f"\nby {row['distance']:.0e}" if row.get("distance") else ""),
+            "" if row["slowdown"] is None else f"{row['slowdown']:.2f}",
+        )
+    Console().print(table)
+    print("plans: how many were compiled; off: by how much the first forecast was")
+    print("by: ‖planned − plain‖ ÷ what the plain steps have changed")
+
+
+def print_gpu_table(rows: list[dict[str, Any]]) -> None:
+    """One line for each row of the GPU's compiler."""
+    title = "Temporary memory by XLA's compiler for an A100: compiled only, never run"
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("step", max_width=24)
+    columns = (
+        "plain\nMB", "planned\nMB", "share\n%", "on a CPU\n%", "asked\n%",
+        "copies, plain\nMB", "planned\nMB",
+    )  # fmt: skip
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        plain, planned = row["gpu_plain"], row["gpu_planned"]
+        table.add_row(
+            _name(row),
+            f"{plain['temporary'] / 1e6:.1f}",
+            f"{planned['temporary'] / 1e6:.1f}",
+            f"{100 * planned['temporary'] / plain['temporary']:.1f}",
+            f"{100 * row['temporary'] / row['plain_temporary']:.1f}",
+            f"{100 * row['share']:.0f}",
+            f"{plain['layout_copies'] / 1e6:.1f}",
+            f"{planned['layout_copies'] / 1e6:.1f}",
+        )
+    Console().print(table)
+    print("on a CPU: the share by XLA's compiler for CPUs, which corrected the plan")
+    print("copies: of kernels in cuDNN's layout, the most at once, among the bytes")
+
+
+def _name(row: dict[str, Any]) -> str:
+    precision = f", {row['precision']}" if row["precision"] != "float32" else ""
+    scheduler = ", depth first" if row["depth_first"] else ""
+    return f"{row['model']} {row['batch']}×{row['side']} {row['optimizer']}{precision}{scheduler}"
