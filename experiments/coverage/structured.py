@@ -170,7 +170,9 @@ def _detected(size: Size) -> Called:
         with tf.GradientTape() as tape:
             features = body(images, training=True)
             count = tf.shape(boxes)[1]
-            places = tf.repeat(tf.range(tf.shape(images)[0]), count)
+            # Of boxes of one image the gradients are added up by threads, in any order.
+            features = tf.repeat(features, count, axis=0)
+            places = tf.range(tf.shape(features)[0])
             cut = tf.image.crop_and_resize(features, tf.reshape(boxes, (-1, 4)), places, (14, 14))
             cut = tf.nn.max_pool2d(cut, 2, 2, "VALID")
             found = head(tf.reshape(cut, (-1, 7 * 7 * size.channels)))

@@ -45,6 +45,7 @@ WORKER = """
     ask(failing)
     ask(lambda: 1, layers=3 if worker.is_first else 4)
     if not worker.is_first:
+        print(json.dumps(seen), flush=True)
         share_between_workers("the other one is there", "yes")
     ask(dying)
     print(json.dumps(seen), flush=True)
@@ -72,10 +73,11 @@ def test_the_first_worker_decides_for_all_and_none_waits_for_ever():
         )
         started.append(process)
     try:
-        outputs = [each.communicate(timeout=200)[0] for each in started]
+        outputs, errors = zip(*(each.communicate(timeout=200) for each in started), strict=True)
     finally:
         for each in started:
             each.kill()
+    assert all(outputs), errors
     first, second = (json.loads(each.splitlines()[-1]) for each in outputs)
     assert first == [
         True,
@@ -84,11 +86,12 @@ def test_the_first_worker_decides_for_all_and_none_waits_for_ever():
         ["ValueError", "no good", None],
         1,
     ]
-    is_first, agreed, too_small, failed, another, gone = second
+    is_first, agreed, too_small, failed, another, *gone = second
     assert not is_first
     assert agreed == {"number": started[0].pid}
     assert too_small == ["BudgetError", "on the first worker: too small", 7]
     assert failed[0] == "CheckmateError"
     assert "no good" in failed[1]
     assert "another step than the first worker" in another[1]
-    assert "can't be reached" in gone[1]
+    # TensorFlow may end the process of a worker whose first worker is gone, before it says so.
+    assert all("can't be reached" in each[1] for each in gone)
