@@ -75,3 +75,20 @@ def test_the_least_that_an_error_names_is_enough() -> None:
     again(data)
     assert again.plan is not None
     assert again.plan.budget == caught.value.least
+
+
+def test_a_plan_that_held_more_when_it_ran_is_an_error() -> None:
+    model = small_cnn()
+    extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
+    resident = extracted.graph.fixed_bytes
+    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
+    situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
+    held = 3 * unchanged.worst
+
+    def holds_more(schedule: Schedule, says_enough: object) -> TrialRun:
+        return TrialRun((held,), None)
+
+    with pytest.raises(BudgetError, match="the leanest plan found held") as told:
+        PlanSearch(situation, "auto", "free", 2.0, holds_more).run()
+    assert told.value.least is not None
+    assert told.value.least >= held
