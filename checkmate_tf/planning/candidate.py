@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from checkmate_tf.memory.forecast import Forecast
+from checkmate_tf.planning.settings import AS_LEAN
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
 from solvers import format_bytes
@@ -69,3 +70,15 @@ class Candidate:
             facts.append("leaves room for a faster one")
         need = f"may need {format_bytes(expected)} of {format_bytes(plan.budget)}"
         return ", ".join([f"a plan: {facts[0]}", *facts[1:], need])
+
+
+def fastest_of_the_leanest(candidates: Sequence[Candidate]) -> Candidate:
+    """Of those that need about as little as the leanest, the one of the least extra time."""
+    leanest = min(candidates, key=lambda each: (each.is_too_large, each.forecast.worst))
+    alike = [
+        each
+        for each in candidates
+        if each.is_too_large == leanest.is_too_large
+        and each.forecast.worst <= AS_LEAN * leanest.forecast.worst
+    ]
+    return min(alike, key=lambda each: each.plan.overhead)

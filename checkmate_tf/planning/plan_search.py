@@ -17,12 +17,11 @@ from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.phases import phase
-from checkmate_tf.planning.candidate import Candidate, FoundPlan
+from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the_leanest
 from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     AIM,
-    AS_LEAN,
     EXHAUSTED,
     FIRST_SHARE,
     FOUND_AGAIN,
@@ -244,14 +243,7 @@ class PlanSearch:
             BudgetError: it was tried, and held more than the budget.
         """
         budget = self._situation.budget
-        leanest = min(seen, key=lambda each: (each.is_too_large, each.forecast.worst))
-        alike = [
-            each
-            for each in seen
-            if each.is_too_large == leanest.is_too_large
-            and each.forecast.worst <= AS_LEAN * leanest.forecast.worst
-        ]
-        best = min(alike, key=lambda each: each.plan.overhead)
+        best = fastest_of_the_leanest(seen)
         if best.plan.measured_peak is None and not best.exhausted:
             best = self._told(self._tried(best))
         if best.exhausted:

@@ -18,7 +18,7 @@ from solvers.portfolio.settings import (
     CLOSE_ENOUGH,
     FIRST_ADVANCE,
     FIRST_SHARE,
-    LOWER,
+    LOWER_BY,
     LOWER_ONE_IN,
     ROUND_SHARE,
     WORTH,
@@ -96,7 +96,7 @@ def _lower_budget(run: Run) -> int | None:
     budget, least = run.problem.budget, run.search.least_peak
     is_close = budget < least <= budget * (1 + CLOSE_ENOUGH)
     is_turn = run.search.rounds % LOWER_ONE_IN == LOWER_ONE_IN - 1
-    return int(budget * (1 - LOWER)) if is_close and is_turn else None
+    return int(budget * (1 - LOWER_BY)) if is_close and is_turn else None
 
 
 def least_memory(run: Run, deadline: float) -> int:

@@ -23,7 +23,7 @@ It is halved after each miss."""
 CLOSE_ENOUGH = 0.01
 """The least peak's distance to the budget, relative to it, below which there is none."""
 
-LOWER, LOWER_ONE_IN = 0.05, 3
+LOWER_BY, LOWER_ONE_IN = 0.05, 3
 """While so little is missing, one round in so many aims below the budget, by a share of it."""
 
 ROUND_SHARE, FIRST_SHARE = 0.12, 0.4

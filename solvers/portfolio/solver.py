@@ -60,7 +60,7 @@ def solve_auto(problem: Problem) -> Solution:
         with _stopping(run):
             for reached in _states(run, state):
                 state = reached  # which an interrupt leaves
-        if run.search.cost > heuristics.cost:
+        if heuristics.schedule is not None and heuristics.cost < run.search.cost:
             run.search.offer(_trimmed(problem, heuristics.schedule))
         if run.search.schedule is None:
             least = least_memory(run, state.deadline)
@@ -86,9 +86,8 @@ def solve_auto(problem: Problem) -> Solution:
     )
 
 
-def _trimmed(problem: Problem, schedule: Schedule | None) -> Schedule | None:
-    if schedule is None:
-        return None
+def _trimmed(problem: Problem, schedule: Schedule) -> Schedule:
+    """`schedule` without what it can do without, as far as time allows."""
     end = time.monotonic() + HEURISTICS_SHARE * problem.time_limit
     return trimmed(problem.graph, schedule, problem.budget, min(end, problem.deadline))
 
