@@ -64,9 +64,10 @@ FOUND_AGAIN = 1.02
 differ, and a little more may be held by then."""
 
 SCATTER = 0.04
-"""Share of a step's activations: as much more may be held where the variables lie elsewhere.
-Steps may settle into one pattern, which hides how they scatter: transformers held up to 2.3 MB
-of 45 MB more in training than in a trial run on copies."""
+"""Share of a step's activations: as much more may be held in training than in a trial run, for the
+variables lie elsewhere. A transformer held up to 1 % more. Of 48 plans for the steps of a GAN,
+whose variables move in every step, two thirds held up to 1 % more, nine of ten 9 %, one 14 %: what
+the forecast says of the worst step covered those."""
 
 # Trial runs (`trial_run`).
 
