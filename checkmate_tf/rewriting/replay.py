@@ -58,15 +58,13 @@ class Replay:
     kernel_sums = True
     """As for `Instances`."""
 
-    bodies_in_order = True
-    """Whether the functions that operations run get an order, too."""
-
     @classmethod
     def emitter_of(cls, program: Program) -> Emitter:
-        """What copies operations of `program` into the default graph."""
+        """What copies operations of `program` into the default graph.
+
+        The functions that they run get an order, too.
+        """
         source, target = program.concrete.graph, tf.compat.v1.get_default_graph()
-        if not cls.bodies_in_order:
-            return Emitter(source, target)
         return Emitter(source, target, lambda each: attributes_in_order(program.sized[each.name]))
 
     def __init__(

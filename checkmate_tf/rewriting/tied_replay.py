@@ -11,8 +11,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.rewriting.instances import Instances
+from checkmate_tf.rewriting.max_pool_gradient import EmitterForXLA
 from checkmate_tf.rewriting.replay import Replay
 from checkmate_tf.rewriting.ties import (
     can_be_tied,
@@ -24,6 +27,7 @@ from checkmate_tf.rewriting.ties import (
     zero_after,
 )
 from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.program import Program
 from solvers import ComputationGraph, Schedule
 
 
@@ -31,7 +35,11 @@ class TiedReplay(Replay):
     """As `Replay`; recomputations in a row form a run, which waits for what was there before it."""
 
     kernel_sums = False  # XLA adds from left to right
-    bodies_in_order = False  # XLA has an order of its own
+
+    @classmethod
+    def emitter_of(cls, program: Program) -> Emitter:
+        """See `Replay`; functions are left alone, for XLA has an order of its own."""
+        return EmitterForXLA(program.concrete.graph, tf.compat.v1.get_default_graph())
 
     def __init__(
         self,

@@ -1,0 +1,163 @@
+"""The gradient of max pooling, written for XLA so that it needs no memory of its own.
+
+XLA:CPU makes four arrays of integers for it, each as large as the pooling's input: the place of
+every number in each dimension. They depend on nothing, so that its scheduler makes them at the
+start of a step, where they stay until the gradient reads them. What is written here is one loop
+over the input instead, with the same results to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.trace.emission import Emitter
+from profiles.operation import Operation
+
+_SUMMED_EXACTLY = ("float32", "float64")
+"""Types in which XLA adds up overlapping windows as they are: it rounds others less often."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of a pooling over rows and columns that lie inside its input.
+
+    Attributes:
+        size: rows and columns of a window.
+        strides: rows and columns from a window to the next.
+        count: windows along rows and along columns.
+    """
+
+    size: tuple[int, int]
+    strides: tuple[int, int]
+    count: tuple[int, int]
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """The places of a window, row by row."""
+        return list(product(range(self.size[0]), range(self.size[1])))
+
+    @property
+    def ends(self) -> list[int]:
+        """Rows and columns up to the last window's end."""
+        sizes = zip(self.size, self.strides, self.count, strict=True)
+        return [stride * (count - 1) + size for size, stride, count in sizes]
+
+    def part(self, offset: tuple[int, int]) -> dict[str, Any]:
+        """Arguments of StridedSlice for the numbers at one place of each window."""
+        ends = [
+            end - size + first + 1
+            for end, size, first in zip(self.ends, self.size, offset, strict=True)
+        ]
+        return {
+            "begin": [0, *offset, 0],
+            "end": [0, *ends, 0],
+            "strides": [1, *self.strides, 1],
+            "begin_mask": 0b1001,  # all examples and all channels
+            "end_mask": 0b1001,
+        }
+
+
+def windows_of(
+    attribute: Callable[[str], Any], dtype: str, read: Sequence[int], made: Sequence[int]
+) -> Windows | None:
+    """The windows of a MaxPoolGrad, if it can be written as a loop.
+
+    Args:
+        attribute: gives an attribute of the operation by its name.
+        dtype: of its numbers.
+        read: shape of the pooling's input, -1 where it is not known.
+        made: shape of its output.
+
+    Example:
+        >>> attributes = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID",
+        ...               "data_format": "NHWC"}
+        >>> windows_of(attributes.get, "float32", (-1, 8, 6, 3), (-1, 4, 3, 3))
+        Windows(size=(2, 2), strides=(2, 2), count=(4, 3))
+    """
+    if _text(attribute("data_format")) != "NHWC":
+        return None
+    if _text(attribute("padding")) == "EXPLICIT":
+        return None
+    examples, rows, columns, channels = attribute("ksize")
+    if (examples, channels) != (1, 1) or -1 in (*read[1:3], *made[1:3]):
+        return None
+    _, down, right, _ = attribute("strides")
+    windows = Windows((rows, columns), (down, right), (made[1], made[2]))
+    if any(end > extent for end, extent in zip(windows.ends, read[1:3], strict=True)):
+        return None  # padded
+    overlap = rows > down or columns > right
+    return None if overlap and dtype not in _SUMMED_EXACTLY else windows
+
+
+def gradient(x: Any, dy: Any, windows: Windows) -> Any:
+    """What the numbers of `x` get of `dy`, the gradient of the maxima of their windows.
+
+    The first of equal numbers is the greatest, and windows are added up row by row, as in XLA's
+    own. A number that is not greater or equal gives way, so that NaN wins where it wins there.
+
+    Args:
+        x: shape (examples, rows, columns, channels).
+        dy: one number for each window.
+        windows: of the pooling.
+
+    Example:
+        >>> x = tf.reshape(tf.constant([1.0, 4.0, 4.0, 2.0]), (1, 2, 2, 1))
+        >>> dy = tf.fill((1, 1, 1, 1), 5.0)
+        >>> gradient(x, dy, Windows((2, 2), (2, 2), (1, 1))).numpy().ravel().tolist()
+        [0.0, 5.0, 0.0, 0.0]
+    """
+    offsets = windows.offsets
+    greatest, *others = [tf.raw_ops.StridedSlice(input=x, **windows.part(each)) for each in offsets]
+    winner = tf.zeros_like(greatest, tf.int32)
+    for place, other in enumerate(others, 1):
+        stays = greatest >= other
+        winner = tf.where(stays, winner, place)
+        greatest = tf.where(stays, greatest, other)
+    shape, nothing = tf.shape(x), tf.zeros_like(dy)
+    # Of two windows that a number lies in, it has the later place in the earlier one.
+    return sum(
+        (
+            tf.raw_ops.StridedSliceGrad(
+                shape=shape, dy=tf.where(winner == place, dy, nothing), **windows.part(offset)
+            )
+            for place, offset in reversed(list(enumerate(offsets)))
+        ),
+        start=tf.zeros_like(x),
+    )
+
+
+class EmitterForXLA(Emitter):
+    """Copies operations, but writes the gradients of max poolings anew."""
+
+    def create(self, operation: Any, inputs: list[Any], *args: Any, **options: Any) -> Any:
+        """See `Emitter`."""
+        if operation.type == "MaxPoolGrad":
+            x, _, dy = inputs
+            windows = windows_of(operation.get_attr, x.dtype.name, _sizes(x), _sizes(dy))
+            if windows is not None:
+                with self.target.name_scope(operation.name.rsplit("/", 1)[-1]):
+                    return gradient(x, dy, windows).op
+        return super().create(operation, inputs, *args, **options)
+
+
+def is_written_anew(operation: Operation) -> bool:
+    """Whether `EmitterForXLA` writes an operation as one loop, which needs no workspace."""
+    if operation.type != "MaxPoolGrad":
+        return False
+    read, made = (each.shape for each in operation.inputs[:2])
+    return windows_of(operation.attribute, operation.inputs[0].dtype, read, made) is not None
+
+
+def _sizes(tensor: Any) -> list[int]:
+    if tensor.shape.rank is None:
+        return [-1] * 4
+    return [-1 if size is None else size for size in tensor.shape]
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
