@@ -112,7 +112,7 @@ def test_two_models_of_one_class_have_plans_of_their_own():
 
 def test_loss_and_gradients():
     plain = deep_step()
-    step = checkmate_tf.rematerialize(plain, budget=0.6, solver="linearized_greedy")
+    step = checkmate_tf.rematerialize(plain, budget=0.7, solver="linearized_greedy")
     x = tf.random.stateless_normal((1024, 256), (1, 2))
     loss, gradient = step(x)
     expected_loss, expected_gradient = tf.function(plain)(x)
