@@ -21,6 +21,9 @@ from profiles.operation import Operation
 _SUMMED_EXACTLY = ("float32", "float64")
 """Types in which XLA adds up overlapping windows as they are: it rounds others less often."""
 
+_MOST_PLACES = 16
+"""Places of a window: for each number of the input the loop looks at all of them, twice."""
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -90,6 +93,8 @@ def windows_of(
     windows = Windows((rows, columns), (down, right), (made[1], made[2]))
     if any(end > extent for end, extent in zip(windows.ends, read[1:3], strict=True)):
         return None  # padded
+    if rows * columns > _MOST_PLACES:
+        return None
     overlap = rows > down or columns > right
     return None if overlap and dtype not in _SUMMED_EXACTLY else windows
 

@@ -194,7 +194,8 @@ def _added(
     """What some steps on copies add to what is held; None if they were too large for the device.
 
     They are FIRST_TRIAL_STEPS if what was held before and what these add at most `says_enough`.
-    Made-up inputs lie beside the step's own ones, which count instead.
+    Made-up inputs lie beside the step's own ones, which count instead. After the first step the
+    copies are made anew, out of the way.
     """
     gc.collect()  # functions that were tried before hold the constants that TensorFlow made there
     before = held_bytes() or 0
@@ -235,10 +236,10 @@ def _added(
 def _out_of_the_way(function: Any, copies: dict[str, tf.Variable]) -> dict[str, tf.Variable]:
     """New copies, made while the old ones still lie in the gaps between other buffers.
 
-    The allocator gives out the smallest free piece that is large enough, and nearly always the
-    whole of it. Copies in those gaps leave the step one large piece: it would hold up to 20 % less
-    than in training, where it gets the gaps. Its first run leaves constants for good, so it comes
-    before this: they would take the gaps that variables move to in training.
+    The allocator gives out the smallest free piece that is large enough, whole unless half of it is
+    enough. Copies in those gaps leave the step one large piece: it would hold up to a sixth less
+    than in training, where it gets the gaps. The first run of a step leaves constants for good, so
+    it comes before this: they would take the gaps that variables move to in training.
     """
     try:
         return copy_written(function)

@@ -68,6 +68,7 @@ def test_the_bits_of_xla(size, strides, padding, sides, dtype, kind):
         ({"padding": "EXPLICIT"}, "float32", (4, 4, 4, 3)),
         ({"ksize": [1, 3, 3, 1]}, "bfloat16", (4, 3, 3, 3)),  # sums would be rounded otherwise
         ({}, "float32", (-1, -1, -1, 3)),
+        ({"ksize": [1, 5, 5, 1]}, "float32", (4, 2, 2, 3)),  # too many places
     ],
 )
 def test_others_are_left_to_xla(change, dtype, made):
