@@ -8,7 +8,6 @@ over the input instead, with the same results to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.signatures import signature
 from profiles.operation import Operation
 
 _SUMMED_EXACTLY = ("float32", "float64")
@@ -65,38 +65,33 @@ class Windows:
         }
 
 
-def windows_of(
-    attribute: Callable[[str], Any], dtype: str, read: Sequence[int], made: Sequence[int]
-) -> Windows | None:
-    """The windows of a MaxPoolGrad, if it can be written as a loop.
-
-    Args:
-        attribute: gives an attribute of the operation by its name.
-        dtype: of its numbers.
-        read: shape of the pooling's input, -1 where it is not known.
-        made: shape of its output.
+def windows_of(operation: Operation) -> Windows | None:
+    """The windows of a MaxPoolGrad that is written as a loop; None for all else.
 
     Example:
-        >>> attributes = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID",
+        >>> from profiles.operation import TensorSize
+        >>> read, made = (TensorSize("float32", (-1, *size, 3)) for size in ((8, 6), (4, 3)))
+        >>> attributes = {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": "VALID",
         ...               "data_format": "NHWC"}
-        >>> windows_of(attributes.get, "float32", (-1, 8, 6, 3), (-1, 4, 3, 3))
+        >>> inputs = read, made, made
+        >>> windows_of(Operation("MaxPoolGrad", inputs, (read,), tuple(attributes.items())))
         Windows(size=(2, 2), strides=(2, 2), count=(4, 3))
     """
-    if _text(attribute("data_format")) != "NHWC":
+    if operation.type != "MaxPoolGrad" or operation.attribute("data_format") != "NHWC":
         return None
-    if _text(attribute("padding")) == "EXPLICIT":
+    read, made = (each.shape[1:3] for each in operation.inputs[:2])
+    known = len(read) == len(made) == 2 and -1 not in (*read, *made)
+    if not known or operation.attribute("padding") == "EXPLICIT":
         return None
-    examples, rows, columns, channels = attribute("ksize")
-    if (examples, channels) != (1, 1) or -1 in (*read[1:3], *made[1:3]):
+    examples, rows, columns, channels = operation.attribute("ksize")
+    _, down, right, _ = operation.attribute("strides")
+    if (examples, channels) != (1, 1) or rows * columns > _MOST_PLACES:
         return None
-    _, down, right, _ = attribute("strides")
-    windows = Windows((rows, columns), (down, right), (made[1], made[2]))
-    if any(end > extent for end, extent in zip(windows.ends, read[1:3], strict=True)):
+    windows = Windows((rows, columns), (down, right), (made[0], made[1]))
+    if any(end > extent for end, extent in zip(windows.ends, read, strict=True)):
         return None  # padded
-    if rows * columns > _MOST_PLACES:
-        return None
     overlap = rows > down or columns > right
-    return None if overlap and dtype not in _SUMMED_EXACTLY else windows
+    return None if overlap and operation.inputs[0].dtype not in _SUMMED_EXACTLY else windows
 
 
 def gradient(x: Any, dy: Any, windows: Windows) -> Any:
@@ -140,29 +135,10 @@ class EmitterForXLA(Emitter):
     """Copies operations, but writes the gradients of max poolings anew."""
 
     def create(self, operation: Any, inputs: list[Any], *args: Any, **options: Any) -> Any:
-        """See `Emitter`."""
-        if operation.type == "MaxPoolGrad":
-            x, _, dy = inputs
-            windows = windows_of(operation.get_attr, x.dtype.name, _sizes(x), _sizes(dy))
-            if windows is not None:
-                with self.target.name_scope(operation.name.rsplit("/", 1)[-1]):
-                    return gradient(x, dy, windows).op
-        return super().create(operation, inputs, *args, **options)
-
-
-def is_written_anew(operation: Operation) -> bool:
-    """Whether `EmitterForXLA` writes an operation as one loop, which needs no workspace."""
-    if operation.type != "MaxPoolGrad":
-        return False
-    read, made = (each.shape for each in operation.inputs[:2])
-    return windows_of(operation.attribute, operation.inputs[0].dtype, read, made) is not None
-
-
-def _sizes(tensor: Any) -> list[int]:
-    if tensor.shape.rank is None:
-        return [-1] * 4
-    return [-1 if size is None else size for size in tensor.shape]
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+        """See `Emitter`; what a loop waits for is what it reads, for XLA ignores all else."""
+        windows = windows_of(signature(operation)) if operation.type == "MaxPoolGrad" else None
+        if windows is None:
+            return super().create(operation, inputs, *args, **options)
+        x, _, dy = inputs
+        with self.target.name_scope(operation.name.rsplit("/", 1)[-1]):
+            return gradient(x, dy, windows).op

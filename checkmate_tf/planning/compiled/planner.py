@@ -17,7 +17,7 @@ from checkmate_tf.planning.planner import PlannedStep
 from checkmate_tf.planning.preparation import anything_to_gain, structure_of
 from checkmate_tf.planning.request import Request
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.rewriting.max_pool_gradient import is_written_anew
+from checkmate_tf.rewriting.max_pool_gradient import windows_of
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.program import resolve
 from profiles.devices import default_device
@@ -68,7 +68,7 @@ class CompiledPlanner:
             extracted = extract_program(
                 program,
                 costs.model,
-                lambda each: 0 if is_written_anew(each) else workspaces(each),
+                lambda each: 0 if windows_of(each) else workspaces(each),
             )
             interrupts.pass_on()
             if not anything_to_gain(extracted.graph):

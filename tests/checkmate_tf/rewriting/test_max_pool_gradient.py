@@ -10,6 +10,7 @@ from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.rewriting.max_pool_gradient import gradient, windows_of
 from checkmate_tf.rewriting.rewrite import rewrite
 from profiles.measure.compilation import compiled_memory
+from profiles.operation import Operation, TensorSize
 from solvers import Schedule
 
 POOLS = [
@@ -35,6 +36,11 @@ def numbers(kind, shape):
     return values
 
 
+def operation(attributes, dtype, read, made):
+    inputs = tuple(TensorSize(dtype, tuple(each)) for each in (read, made, made))
+    return Operation("MaxPoolGrad", inputs, inputs[:1], tuple(attributes.items()))
+
+
 def of_xla(x, y, dy, **attributes):
     function = tf.function(
         lambda x, y, dy: tf.raw_ops.MaxPoolGrad(orig_input=x, orig_output=y, grad=dy, **attributes),
@@ -51,8 +57,7 @@ def test_the_bits_of_xla(size, strides, padding, sides, dtype, kind):
     wide = tf.cast(x, tf.float64)
     y = tf.cast(tf.nn.max_pool2d(wide, size, strides, padding), dtype)
     dy = tf.constant(np.where(numbers("any", y.shape) < -1, -0.0, numbers("any", y.shape)), dtype)
-    known = (attributes | {"data_format": "NHWC"}).get
-    windows = windows_of(known, dtype, x.shape.as_list(), y.shape.as_list())
+    windows = windows_of(operation(attributes | {"data_format": "NHWC"}, dtype, x.shape, y.shape))
     assert windows is not None
     ours = tf.function(lambda x, dy: gradient(x, dy, windows), jit_compile=True)(x, dy)
     theirs = of_xla(x, y, dy, **attributes)
@@ -74,7 +79,7 @@ def test_the_bits_of_xla(size, strides, padding, sides, dtype, kind):
 def test_others_are_left_to_xla(change, dtype, made):
     attributes = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
     attributes |= {"data_format": "NHWC"} | change
-    assert windows_of(attributes.get, dtype, (4, 8, 8, 3), made) is None
+    assert windows_of(operation(attributes, dtype, (4, 8, 8, 3), made)) is None
 
 
 def test_a_rewritten_step_has_it_and_needs_less():
