@@ -21,7 +21,6 @@ class Instances:
         program: Program,
         emitter: Emitter,
         tiny: Collection[Tensor] = (),
-        kernel_sums: bool = True,
     ) -> None:
         """What is not of the program must be provided by the emitter.
 
@@ -29,9 +28,7 @@ class Instances:
             program: the operations that are to be computed.
             emitter: into the graph that is being built.
             tiny: tensors that stay from their first computation on.
-            kernel_sums: an AddN adds in the order of TensorFlow's kernel; else as it is written.
         """
-        self.kernel_sums = kernel_sums
         self.program = program
         self.emitter = emitter
         self.number = {op.name: place for place, op in enumerate(program.operations)}
@@ -52,7 +49,7 @@ class Instances:
         operation = self.program.operations[number]
         inputs = [self.of(each) for each in operation.inputs]
         inputs = [alias.get(id(each), each) for each in inputs]
-        if self.kernel_sums and operation.type == "AddN" and len(inputs) > 2:
+        if self.emitter.kernel_sums and operation.type == "AddN" and len(inputs) > 2:
             inputs = [inputs[place] for place in self.program.sums.order(operation)]
             copy = self.emitter.create_sum(operation, inputs, control_inputs)
         else:

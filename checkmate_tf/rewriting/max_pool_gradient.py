@@ -134,6 +134,8 @@ def gradient(x: Any, dy: Any, windows: Windows) -> Any:
 class EmitterForXLA(Emitter):
     """Copies operations, but writes the gradients of max poolings anew."""
 
+    kernel_sums = False  # XLA adds from left to right
+
     def create(self, operation: Any, inputs: list[Any], *args: Any, **options: Any) -> Any:
         """See `Emitter`; what a loop waits for is what it reads, for XLA ignores all else."""
         windows = windows_of(signature(operation)) if operation.type == "MaxPoolGrad" else None

@@ -55,9 +55,6 @@ def replay(
 class Replay:
     """What has been emitted so far, and what the next operation waits for."""
 
-    kernel_sums = True
-    """As for `Instances`."""
-
     @classmethod
     def emitter_of(cls, program: Program) -> Emitter:
         """What copies operations of `program` into the default graph.
@@ -87,7 +84,7 @@ class Replay:
         self.schedule = schedule
         self.program: Program = extraction.program
         self.emitter = emitter
-        self.instances = Instances(extraction.program, emitter, extraction.tiny, self.kernel_sums)
+        self.instances = Instances(extraction.program, emitter, extraction.tiny)
         self.group_bytes = GROUP_SHARE * peak
         self.waits_for = list(waits_for)  # the barrier group before
         self.group: list[Any] = []  # emitted after it so far

@@ -34,8 +34,6 @@ from solvers import ComputationGraph, Schedule
 class TiedReplay(Replay):
     """As `Replay`; recomputations in a row form a run, which waits for what was there before it."""
 
-    kernel_sums = False  # XLA adds from left to right
-
     @classmethod
     def emitter_of(cls, program: Program) -> Emitter:
         """See `Replay`; functions are left alone, for XLA has an order of its own."""
