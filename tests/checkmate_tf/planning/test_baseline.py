@@ -14,7 +14,9 @@ from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 if held_bytes() is None:
     pytest.skip("the allocator keeps no count", allow_module_level=True)
 
-SHARE = {"budget": 0.5, "time_limit": 2}
+SHARE = 0.75
+"""Far from the least that is possible, for what is tested is not the plan."""
+OPTIONS = {"budget": SHARE, "time_limit": 2}
 
 
 @pytest.fixture
@@ -30,14 +32,14 @@ def test_a_share_counts_from_the_measured_peak(step):
     gc.collect()  # what other tests have left must not count as held
     held = held_bytes()
     peak = checkmate_tf.measure_peak(plain, x)
-    kept = checkmate_tf.rematerialize(step, **SHARE)
+    kept = checkmate_tf.rematerialize(step, **OPTIONS)
     kept(x)
     plan = kept.plan
     activation = x.dtype.size * x.shape.num_elements()
     # Where the machine is busy, some buffers are let go late.
     assert plan.measured_baseline_peak - held == pytest.approx(peak - held, abs=5 * activation)
     added = plan.measured_baseline_peak - held
-    assert plan.budget - held == pytest.approx(0.5 * added, abs=0.5 * activation)
+    assert plan.budget - held == pytest.approx(SHARE * added, abs=0.5 * activation)
     assert "(measured)" in str(plan).splitlines()[2]
     kept(x[:4000])
     assert kept.plan.measured_baseline_peak is None  # a smaller one does not count
@@ -48,7 +50,7 @@ def test_where_it_might_not_fit_the_forecast_counts_and_that_is_said(step, monke
     x = tf.ones((4096, SIZE))
     limit = str((held_bytes() >> 20) + 2)
     monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", limit)
-    kept = checkmate_tf.rematerialize(step, **SHARE)
+    kept = checkmate_tf.rematerialize(step, **OPTIONS)
     kept(x)
     assert kept.plan.measured_baseline_peak is None
     assert any("peak is a forecast, for it might need" in note for note in kept.plan.notes)
@@ -58,6 +60,6 @@ def test_a_step_that_draws_numbers_does_not_run_before_its_time(step):
     def drawing(x):
         return step(x + 1e-3 * tf.random.normal(x.shape))
 
-    kept = checkmate_tf.rematerialize(drawing, **SHARE)
+    kept = checkmate_tf.rematerialize(drawing, **OPTIONS)
     kept(tf.ones((4096, SIZE)))
     assert any("peak is a forecast, for its operations draw" in note for note in kept.plan.notes)
