@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from profiles.operation import Operation
 from solvers.errors import CheckmateError
@@ -15,12 +16,12 @@ class Measurement:
 
     Attributes:
         seconds: of one run as part of a graph, the executor's dispatch included, the call of a
-            function not.
+            function not; None where it was not run.
         workspace: most bytes held beyond inputs and outputs; None where the device's allocator
             keeps no count.
     """
 
-    seconds: float
+    seconds: float | None
     workspace: int | None
 
 
@@ -43,6 +44,24 @@ class Profile:
     device: str
     tensorflow: str
     entries: Mapping[Operation, Measurement] = field(default_factory=dict)
+
+    @cached_property
+    def seconds(self) -> Mapping[Operation, float]:
+        """Of the operations that were run."""
+        return {
+            operation: measured.seconds
+            for operation, measured in self.entries.items()
+            if measured.seconds is not None
+        }
+
+    @cached_property
+    def workspaces(self) -> Mapping[Operation, int]:
+        """Bytes, of the operations for which they are known."""
+        return {
+            operation: measured.workspace
+            for operation, measured in self.entries.items()
+            if measured.workspace is not None
+        }
 
     def merged(self, other: Profile) -> Profile:
         """Both profiles in one; where both know an operation, `other` is right.

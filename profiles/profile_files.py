@@ -58,12 +58,15 @@ def read_profile(path: str | Path) -> Profile:
 
 def _measured(measurement: Measurement) -> dict[str, Any]:
     # Four digits are more than a clock on a shared machine is worth.
-    return {"seconds": float(f"{measurement.seconds:.4g}"), "workspace": measurement.workspace}
+    seconds = measurement.seconds and float(f"{measurement.seconds:.4g}")
+    return {"seconds": seconds, "workspace": measurement.workspace}
 
 
 def _measurement(entry: Mapping[str, Any]) -> Measurement:
-    seconds, workspace = float(entry["seconds"]), entry["workspace"]
-    if not 0 < seconds < float("inf") or (workspace is not None and workspace < 0):
+    seconds, workspace = entry["seconds"], entry["workspace"]
+    if seconds is not None:
+        seconds = float(seconds)
+    if (seconds is not None and not 0 < seconds < float("inf")) or (workspace or 0) < 0:
         raise ValueError(f"seconds {seconds} and workspace {workspace} can't have been measured")
     return Measurement(seconds, workspace)
 

@@ -40,13 +40,13 @@ class ProfiledCosts:
     @cached_property
     def fallback(self) -> Roofline:
         """For operations that are not in the profile."""
-        return Roofline(calibrated(self.ceilings, self.profile.entries))
+        return Roofline(calibrated(self.ceilings, self.profile.seconds))
 
     def cost(self, operation: Operation) -> float:
         """Seconds of one run."""
-        measured = self.profile.entries.get(operation)
-        return self.fallback.cost(operation) if measured is None else measured.seconds
+        measured = self.profile.seconds.get(operation)
+        return self.fallback.cost(operation) if measured is None else measured
 
     def missing(self, operations: Iterable[Operation]) -> int:
-        """How many of `operations` are not in the profile."""
-        return sum(operation not in self.profile.entries for operation in operations)
+        """How many of `operations` the profile has no time of."""
+        return sum(operation not in self.profile.seconds for operation in operations)

@@ -116,12 +116,8 @@ def known_workspaces(costs: str | Profile) -> Callable[[Operation], int]:
         >>> known_workspaces("roofline")(Operation("Relu"))
         0
     """
-    entries = costs.entries if isinstance(costs, Profile) else {}
-
-    def workspace(operation: Operation) -> int:
-        return (entries[operation].workspace or 0) if operation in entries else 0
-
-    return workspace
+    known = costs.workspaces if isinstance(costs, Profile) else {}
+    return lambda operation: known.get(operation, 0)
 
 
 def notes_on(model: ProfiledCosts, operations: Sequence[Operation], device: str) -> tuple[str, ...]:
@@ -143,7 +139,7 @@ def _estimates(model: ProfiledCosts, operations: Sequence[Operation]) -> tuple[s
     missing = model.missing(operations)
     if not missing:
         return ()
-    estimated = sum(model.cost(each) for each in operations if each not in model.profile.entries)
+    estimated = sum(model.cost(each) for each in operations if each not in model.profile.seconds)
     share = estimated / sum(map(model.cost, operations))
     return (
         f"{missing} of {len(operations)} operations are not in the profile of "

@@ -57,7 +57,7 @@ def costs_of_operations(
         >>> [(row.name, row.runs, row.total) for row in rows]
         [('Relu', 3, 0.006)]
     """
-    entries = model.profile.entries
+    profile = model.profile
     rows = [
         OperationCost(
             name=operation.type,
@@ -65,8 +65,8 @@ def costs_of_operations(
             runs=runs,
             cost=model.cost(operation),
             memory=sum(size.bytes for size in operation.outputs),
-            workspace=entries[operation].workspace if operation in entries else None,
-            measured=operation in entries,
+            workspace=profile.workspaces.get(operation),
+            measured=operation in profile.seconds,
         )
         for operation, runs in Counter(operations).items()
     ]

@@ -33,12 +33,7 @@ def stored_workspaces(device: str = "CPU:0") -> dict[Operation, int]:
         >>> all(workspace >= 0 for workspace in stored_workspaces().values())
         True
     """
-    entries = known_profile(device_name(device), tf.__version__).entries
-    return {
-        operation: measured.workspace
-        for operation, measured in entries.items()
-        if measured.workspace is not None
-    }
+    return dict(known_profile(device_name(device), tf.__version__).workspaces)
 
 
 @dataclass

@@ -6,7 +6,6 @@ import pytest
 
 from profiles.calibration import calibrated
 from profiles.operation import Operation, TensorSize
-from profiles.profile import Measurement
 from profiles.roofline import Device, Roofline
 
 TRUE = Device(rate=50e9, bandwidth=8e9, launch=3e-6, depthwise=0.2)
@@ -39,24 +38,24 @@ OPERATIONS = [
 
 def test_a_device_is_recovered_from_what_it_would_take() -> None:
     roof = Roofline(TRUE)
-    entries = {op: Measurement(roof.cost(op), 0) for op in OPERATIONS}
-    assert astuple(calibrated(GUESS, entries)) == pytest.approx(astuple(TRUE), rel=2e-2)
+    seconds = {op: roof.cost(op) for op in OPERATIONS}
+    assert astuple(calibrated(GUESS, seconds)) == pytest.approx(astuple(TRUE), rel=2e-2)
 
 
 def test_the_sum_comes_out_right_where_kernels_differ() -> None:
     roof = Roofline(TRUE)
-    entries = {
-        op: Measurement(roof.cost(op) * factor, 0)
+    seconds = {
+        op: roof.cost(op) * factor
         for op, factor in zip(map(_elementwise, (600, 1024, 2048)), (3, 1, 2), strict=True)
     }
-    found = Roofline(calibrated(TRUE, entries))
-    measured = sum(each.seconds for each in entries.values())
-    assert sum(map(found.cost, entries)) == pytest.approx(measured, rel=1e-2)
+    found = Roofline(calibrated(TRUE, seconds))
+    measured = sum(seconds.values())
+    assert sum(map(found.cost, seconds)) == pytest.approx(measured, rel=1e-2)
 
 
-@pytest.mark.parametrize("entries", [{}, {_product(600): Measurement(0.01, 0)}])
-def test_where_nothing_tells_the_guess_stays(entries: dict[Operation, Measurement]) -> None:
-    found = calibrated(GUESS, entries)
+@pytest.mark.parametrize("seconds", [{}, {_product(600): 0.01}])
+def test_where_nothing_tells_the_guess_stays(seconds: dict[Operation, float]) -> None:
+    found = calibrated(GUESS, seconds)
     assert (found.bandwidth, found.launch, found.depthwise) == (
         GUESS.bandwidth,
         GUESS.launch,
@@ -65,5 +64,5 @@ def test_where_nothing_tells_the_guess_stays(entries: dict[Operation, Measuremen
 
 
 def test_nothing_that_was_measured_makes_a_device_infinite() -> None:
-    entries = {_elementwise(600): Measurement(1e-7, 0), _elementwise(4): Measurement(1e-3, 0)}
-    assert 0 < calibrated(GUESS, entries).bandwidth < float("inf")
+    seconds = {_elementwise(600): 1e-7, _elementwise(4): 1e-3}
+    assert 0 < calibrated(GUESS, seconds).bandwidth < float("inf")

@@ -25,6 +25,7 @@ PROFILE = Profile(
     {
         REDUCTION: Measurement(1.25e-5, 0),
         FUSED: Measurement(0.003, None),
+        Operation("Relu"): Measurement(None, 3),
         Operation("ShapeN", (TensorSize("float32", (-1, 3)),), (TensorSize("int32"),)): Measurement(
             1e-7, 64
         ),
@@ -64,7 +65,7 @@ def _broken(change: Any, path: Path) -> None:
         (lambda c: c["entries"][1].update(seconds="NaN"), "entry 1 .*can't have been measured"),
         (lambda c: c["entries"][2].update(workspace=-1), "entry 2 .*can't have been measured"),
         (lambda c: c["entries"][0].pop("seconds"), "entry 0 .*KeyError: 'seconds'"),
-        (lambda c: c["entries"].append(3), "entry 3 .*TypeError"),
+        (lambda c: c["entries"].append(3), "entry 4 .*TypeError"),
         (
             lambda c: c["entries"][0]["operation"].update(inputs=["float32(8)"]),
             "entry 0 .*is not a type and shape",

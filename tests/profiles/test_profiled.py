@@ -5,7 +5,7 @@ import pytest
 from profiles.operation import Operation, TensorSize
 from profiles.profile import Measurement, Profile
 from profiles.profiled import ProfiledCosts
-from profiles.roofline import device_ceilings
+from profiles.roofline import Roofline, device_ceilings
 
 SIZE = TensorSize("float32", (1024, 1024))
 RELU, SELU = Operation("Relu", (SIZE,), (SIZE,)), Operation("Selu", (SIZE,), (SIZE,))
@@ -21,3 +21,11 @@ def test_what_is_missing_costs_what_the_calibrated_device_takes_and_is_counted()
     costs = ProfiledCosts(Profile("a", "1", {RELU: Measurement(0.7, 0)}), device_ceilings())
     assert costs.cost(SELU) == pytest.approx(0.7, rel=1e-3)
     assert costs.missing([RELU, SELU, RELU, SELU, SELU]) == 3
+
+
+def test_what_was_only_compiled_has_no_time() -> None:
+    profile = Profile("a", "1", {RELU: Measurement(None, 5)})
+    costs = ProfiledCosts(profile, device_ceilings())
+    assert costs.cost(RELU) == Roofline(device_ceilings()).cost(RELU)
+    assert costs.missing([RELU]) == 1
+    assert profile.workspaces == {RELU: 5}

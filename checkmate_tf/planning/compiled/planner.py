@@ -21,11 +21,11 @@ from checkmate_tf.rewriting.max_pool_gradient import windows_of
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.program import resolve
 from profiles.devices import default_device
-from profiles.measure.compiled_workspaces import CompiledWorkspaces
+from profiles.measure.compiled_workspaces import CompiledWorkspaces, compiler_name
 from solvers import CheckmateError, ComputationGraph
 
 _WORKSPACES: dict[str, CompiledWorkspaces] = {}
-"""By device: workspaces of compiled operations that this process knows."""
+"""By XLA's name for a device: workspaces of compiled operations that this process knows."""
 
 
 class CompiledPlanner:
@@ -62,18 +62,18 @@ class CompiledPlanner:
                     "with jit_compile=False"
                 )
             _refuse_outer_tensors(program.concrete)
-            device = default_device()
-            workspaces = _WORKSPACES.setdefault(device, CompiledWorkspaces(device))
+            workspaces = _workspaces(default_device())
             costs = step_costs(self._request.costs, program)
             extracted = extract_program(
                 program,
                 costs.model,
                 lambda each: 0 if windows_of(each) else workspaces(each),
             )
+            notes = (*costs.notes, *_kept(workspaces))
             interrupts.pass_on()
             if not anything_to_gain(extracted.graph):
                 return None
-            return self._known_or_planned(extracted, costs.notes, interrupts)
+            return self._known_or_planned(extracted, notes, interrupts)
 
     def _known_or_planned(
         self, extracted: Extraction, notes: tuple[str, ...], interrupts: Interrupts
@@ -92,6 +92,22 @@ class CompiledPlanner:
         interrupts.pass_on()
         self._known[key] = planned, resident
         return planned
+
+
+def _workspaces(device: str) -> CompiledWorkspaces:
+    name = compiler_name(device)
+    if name not in _WORKSPACES:
+        _WORKSPACES[name] = CompiledWorkspaces.stored(device)
+    return _WORKSPACES[name]
+
+
+def _kept(workspaces: CompiledWorkspaces) -> tuple[str, ...]:
+    """Keep them; a note where that can't be done, for then the next process compiles them anew."""
+    try:
+        workspaces.keep()
+    except CheckmateError as error:
+        return (f"workspaces not kept: {error}",)
+    return ()
 
 
 def _moved(planned: PlannedStep, before: int, resident: int, request: Request) -> PlannedStep:
