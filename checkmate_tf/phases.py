@@ -1,7 +1,8 @@
 """What the time of planning goes into: trace, extract, solve, trials, emit.
 
-Functions deep in the package say what they do with `phase`; a `stopwatch` around all of it adds up
-the seconds. A phase inside another one counts for itself alone.
+Where XLA compiles the step, plans are compiled in place of trials. Functions deep in the package
+say what they do with `phase`; a `stopwatch` around all of it adds up the seconds. A phase
+inside another one counts for itself alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-ORDER = ("trace", "extract", "solve", "trials", "emit")
+ORDER = ("trace", "extract", "solve", "trials", "compile", "emit")
 """The phases, in the order in which they begin."""
 
 

@@ -133,20 +133,21 @@ class PlannedRuns:
             ) from None
         if planned is None:
             return cast(Callable[..., Any], concrete)
-        if self._is_compiled():
-            if guard is not None:
-                # XLA compiles no call of Python, by which it would be noticed.
-                note = f"compiled by XLA, a batch larger than {batch_size} is not noticed"
-                self._note_plan(replace(planned.plan, notes=(*planned.plan.notes, note)))
-            return _rewritten(planned, compiled=True)
-        if guard is not None and batch_size is not None:
+        compiled = self._is_compiled()
+        if compiled and guard is not None:
+            # XLA compiles no call of Python, by which it would be noticed.
+            note = f"compiled by XLA, a batch larger than {batch_size} is not noticed"
+            plan = replace(planned.plan, notes=(*planned.plan.notes, note))
+            planned = replace(planned, plan=plan)
+            self._note_plan(plan)
+        elif guard is not None and batch_size is not None:
             guard(batch_size)
-        if self._model is not None:
+        if self._model is not None and not compiled:
             if self._watch is not None:
                 self._watch.end()  # over the batch under way, in which planning took memory
             self._watch = self._watch_for(planned)
             run_training_by(self._model, self._train_by)
-        step = _rewritten(planned, compiled=False)
+        step = _rewritten(planned, compiled=compiled)
 
         def emit(*args: Any, **kwargs: Any) -> Any:
             with shown.under_way(), phase("emit"):

@@ -27,8 +27,8 @@ def line_about(plan: Plan, source: str) -> str:
         >>> line_about(plan, "plan kept")
         '130 → 57 MiB forecast (budget 58 MiB), 15 % more time, planned in 21 s, plan kept'
     """
-    before = plan.measured_baseline_peak or plan.baseline_peak
-    after = plan.measured_peak or plan.predicted_peak
+    before = plan.compiled_baseline_peak or plan.measured_baseline_peak or plan.baseline_peak
+    after = plan.compiled_peak or plan.measured_peak or plan.predicted_peak
     unit, size = next(
         (each for each in _UNITS if plan.budget >= _DIGITS * each[1]), ("KiB", 1 << 10)
     )
@@ -36,7 +36,12 @@ def line_about(plan: Plan, source: str) -> str:
     if plan.measured_baseline_peak is None and plan.measured_peak is not None:
         unchanged += " (forecast)"
     is_new = not plan.seconds or "solve" in plan.seconds
-    how = "forecast" if plan.measured_peak is None else "measured" if is_new else "measured before"
+    if plan.compiled_peak is not None:
+        how = "compiled"
+    elif plan.measured_peak is None:
+        how = "forecast"
+    else:
+        how = "measured" if is_new else "measured before"
     done = "planned" if is_new else "ready"
     parts = [
         f"{unchanged} → {after / size:.0f} {unit} {how} (budget {plan.budget / size:.0f} {unit})",

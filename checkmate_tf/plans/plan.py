@@ -66,7 +66,8 @@ class Plan:
         measured_baseline_peak: the most bytes that the unchanged step held when it ran for trial,
             from which a share counts; None where it has not run.
         origin: what the plan was made for; None of one that `checkmate-tf solve` wrote.
-        seconds: of waiting for the plan, by what was done: trace, extract, solve, trials, emit.
+        seconds: of waiting for the plan, by what was done: trace, extract, solve, trials
+            (or compile, where XLA compiles the step), emit.
         compiled_peak: bytes that the step takes by this plan once XLA has compiled it, as the
             compiler says; None where it is not compiled.
         compiled_baseline_peak: the same for the step as it was traced.

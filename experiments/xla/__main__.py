@@ -25,7 +25,7 @@ from typing import Any
 
 from experiments.xla import for_gpu, gpu_compiler, measure
 from experiments.xla.steps import GPU_ROWS, QUICK, ROWS, Row
-from experiments.xla.tables import print_gpu_table, print_table
+from experiments.xla.tables import print_gpu_table, print_readiness, print_table
 from solvers.graph.files import read_json, write_whole
 
 _DEPTH_FIRST = "--xla_cpu_enable_concurrency_optimized_scheduler=false"
@@ -69,7 +69,11 @@ def main() -> None:
         if not known and (not arguments.models or row.model in arguments.models):
             done.append(_in_fresh_process(row, options))
             write_whole(output, json.dumps(done, indent=1))
-    (print_gpu_table if on_gpu else print_table)(done)
+    if on_gpu:
+        print_gpu_table(done)
+    else:
+        print_table(done)
+        print_readiness(done)
 
 
 def _in_fresh_process(row: Row, options: list[str]) -> dict[str, Any]:

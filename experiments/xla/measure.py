@@ -64,7 +64,10 @@ def figures(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str,
     began = time.perf_counter()
     plain_memory = compiled_memory(step.plain.get_concrete_function(data), step.sizes)
     plain_seconds = time.perf_counter() - began
-    memory = compiled_memory(step.planned.get_concrete_function(data), step.sizes)
+    planned = step.planned.get_concrete_function(data)
+    began = time.perf_counter()
+    memory = compiled_memory(planned, step.sizes)
+    seconds = time.perf_counter() - began
     variables = [*model.variables, *model.optimizer.variables]
     start = [each.numpy() for each in variables]
 
@@ -89,6 +92,8 @@ def figures(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str,
         "overhead": plan.overhead,
         "plain_compile_seconds": plain_seconds,
         "plan_seconds": step.seconds,
+        "solve_seconds": plan.seconds["solve"],
+        "compile_seconds": seconds,
         "variables": len(variables),
         "different": sum(one.tobytes() != other.tobytes() for one, other in pairs),
         "distance": distance_of_results(expected, values, start),

@@ -34,8 +34,36 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             "" if row["slowdown"] is None else f"{row['slowdown']:.2f}",
         )
     Console().print(table)
-    print("plans: how many were compiled; off: by how much the first forecast was")
+    print("plans: how many were compiled; off: how far the forecast of that plan was")
     print("by: ‖planned − plain‖ ÷ what the plain steps have changed")
+
+
+def print_readiness(rows: list[dict[str, Any]]) -> None:
+    """How long each row's step took until it could run, beside the plain one; no row has to."""
+    timed = [row for row in rows if "solve_seconds" in row]
+    if not timed:
+        return
+    table = Table(
+        title="Seconds until the step can run", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("step", max_width=24)
+    columns = ("asked\n%", "plain", "planned", "of it\nsolve", "the rest\n÷ plain", "plans")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in timed:
+        ready, solve = row["plan_seconds"] + row["compile_seconds"], row["solve_seconds"]
+        plain = row["plain_compile_seconds"]
+        table.add_row(
+            _name(row),
+            f"{100 * row['share']:.0f}",
+            f"{plain:.1f}",
+            f"{ready:.1f}",
+            f"{solve:.1f}",
+            f"{(ready - solve) / plain:.1f}",
+            str(row["compilations"]),
+        )
+    Console().print(table)
+    print("plain, planned: from the call to the compiled step; plans: how many were compiled")
 
 
 def print_gpu_table(rows: list[dict[str, Any]]) -> None:

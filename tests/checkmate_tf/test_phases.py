@@ -62,6 +62,7 @@ def test_without_a_stopwatch_nothing_is_counted(clock: Clock) -> None:
 
 
 def test_the_words_fit_a_line() -> None:
-    most = dict.fromkeys(phases.ORDER, 999.0)
+    # Plans are tried or compiled, never both.
+    most = {each: 999.0 for each in phases.ORDER if each != "trials"}
     _, _, parts = in_words(most).partition(": ")
     assert len(parts) <= 79 - 22

@@ -11,6 +11,7 @@ from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.phases import phase
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.compiled.search import CompiledSearch
 from checkmate_tf.planning.planner import PlannedStep
@@ -55,7 +56,8 @@ class CompiledPlanner:
                 "budget instead, or compile with jit_compile=False"
             )
         with self._lock, apart(), noted_interrupts() as interrupts:
-            program = resolve(concrete, batch_size)
+            with phase("extract"):
+                program = resolve(concrete, batch_size)
             if has_several_replicas(program):
                 raise CheckmateError(
                     "the step of several replicas can't be planned for XLA: compile the model "
@@ -63,13 +65,14 @@ class CompiledPlanner:
                 )
             _refuse_outer_tensors(program.concrete)
             workspaces = _workspaces(default_device())
-            costs = step_costs(self._request.costs, program)
-            extracted = extract_program(
-                program,
-                costs.model,
-                lambda each: 0 if windows_of(each) else workspaces(each),
-            )
-            notes = (*costs.notes, *_kept(workspaces))
+            with phase("extract"):
+                costs = step_costs(self._request.costs, program)
+                extracted = extract_program(
+                    program,
+                    costs.model,
+                    lambda each: 0 if windows_of(each) else workspaces(each),
+                )
+                notes = (*costs.notes, *_kept(workspaces))
             interrupts.pass_on()
             if not anything_to_gain(extracted.graph):
                 return None
@@ -84,7 +87,8 @@ class CompiledPlanner:
         if key in self._known:
             known = _moved(*self._known[key], resident, self._request)
             if known.beyond_budget or _within(known.plan):
-                return replace(known, plan=replace(known.plan, graph=graph), extracted=extracted)
+                plan = replace(known.plan, graph=graph)
+                return replace(known, plan=plan, extracted=extracted, source="")
         search = CompiledSearch(extracted, self._request, resident, notes, interrupts)
         is_smaller = search.plain.added < self._largest
         self._largest = max(self._largest, search.plain.added)

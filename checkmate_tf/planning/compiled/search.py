@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
+from checkmate_tf.phases import phase
 from checkmate_tf.planning.planner import PlannedStep
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
@@ -128,7 +129,8 @@ class CompiledSearch:
         """A plan of so many live bytes, compiled; of the least for None."""
         # Rules look for no leanest one.
         solver = "auto" if live is None else None
-        solution = self.schedules.solved(live, time_share, solver=solver)
+        with phase("solve"):
+            solution = self.schedules.solved(live, time_share, solver=solver)
         schedule = solution.schedule
         if schedule is None or any(schedule == each.schedule for each in self.tried):
             return None
@@ -145,7 +147,8 @@ class CompiledSearch:
         placeholders = argument_placeholders(program.concrete)
         sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
         sizes = [tf.TensorSpec(each.shape, each.dtype) for each in sized]
-        return compiled_memory(function, sizes, default_device())
+        with phase("compile"):
+            return compiled_memory(function, sizes, default_device())
 
     def _live(self, compiled: _Compiled) -> int:
         """Bytes that a plan holds at most by the memory model, beside what is resident."""
@@ -193,7 +196,9 @@ class CompiledSearch:
             compiled_baseline_peak=self.resident + self.plain.added,
             compilations=len(self.tried),
         )
-        return PlannedStep(plan, self.extracted, None, runs_plain=runs_plain)
+        count = len(self.tried)
+        source = "1 plan compiled" if count == 1 else f"{count} plans compiled"
+        return PlannedStep(plan, self.extracted, None, runs_plain=runs_plain, source=source)
 
 
 def _cost(compiled: _Compiled) -> float:
