@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Counts memory whether oneDNN is on or off.
@@ -19,3 +21,10 @@ settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _earlier_modules_are_no_garbage():
+    """What is there stays: each of many collections would go through all of it, for a second."""
+    gc.collect()
+    gc.freeze()

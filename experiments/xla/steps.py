@@ -37,7 +37,7 @@ ROWS = (
     *(Row("GPT", 8, 128, share, "adam") for share in (0.55, 0.65, 0.75)),
     *(Row("ResNet50", 8, 96, share) for share in (0.49, 0.6, 0.7)),
     *(Row("recurrent", 16, 48, share) for share in (0.6, 0.7, 0.8)),
-    *(Row("EfficientNetB0", 8, 64, share) for share in (0.5, 0.6, 0.7)),
+    *(Row("EfficientNetB0", 16, 128, share) for share in (0.5, 0.6, 0.7)),
     *(Row("DenseNet121", 8, 64, share) for share in (0.5, 0.6, 0.7)),
     Row("residual", 32, 48, 0.65, depth_first=True),
     Row("residual", 16, 48, 0.41, "adam"),
