@@ -186,7 +186,7 @@ def main() -> None:
     models, functions, data = TRIALS[arguments.model]()
     start = [snapshot(model) for model in models]
     steps = [
-        checkmate_tf.rematerialize(each, budget=arguments.share, time_limit=1) for each in functions
+        checkmate_tf.rematerialize(each, budget=arguments.share, time_limit=8) for each in functions
     ]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

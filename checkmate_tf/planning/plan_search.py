@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 from statistics import median
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.memory.forecast import forecast
+from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the_leanest
@@ -41,7 +42,7 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.user_warnings import warn_user
 from solvers import BudgetError, Solution, Status, format_bytes, solve
 from solvers.graph import input_order_peak
-from solvers.local_search.least_memory import find_least_memory
+from solvers.local_search.least_memory import LeastMemory, find_least_memory
 from solvers.problem import Order
 
 
@@ -185,7 +186,20 @@ class PlanSearch:
         solution = self._schedules.solved(FIRST_SHARE * self._allowed, PLAN_TIMES[0])
         if solution.schedule is None:
             solution = self._schedules.solved(self._allowed, PLAN_TIMES[0])
+        if solution.status is Status.TIMEOUT and self._schedules.takes_starts:
+            # A search for the least memory takes other ways, and where it ends one can begin.
+            least = self._least_memory
+            if least.peak - self._graph.fixed_bytes <= self._allowed:
+                self._schedules.known = [least.schedule]
+                solution = self._schedules.solved(self._allowed, PLAN_TIMES[0])
         return solution
+
+    @cached_property
+    def _least_memory(self) -> LeastMemory:
+        """The schedule of least memory that is found in its share of the time."""
+        found = find_least_memory(self._graph, self._order, LEAST_TIME * self._time_limit)
+        self._interrupts.pass_on()
+        return found
 
     def _candidates(self, first: Solution) -> Iterator[Candidate]:
         """Plans in turn, and if none of the first ones will do, leaner ones."""
@@ -278,9 +292,12 @@ class PlanSearch:
 
     def _expected(self, candidate: Candidate) -> int:
         """Bytes that the device will rarely hold more than."""
-        seen = candidate.plan.measured_peak or candidate.forecast.typical + self._offset
+        return self._rarely_more(candidate.forecast, candidate.plan.measured_peak)
+
+    def _rarely_more(self, expected: Forecast, measured: int | None = None) -> int:
+        seen = measured or expected.typical + self._offset
         elsewhere = int(SCATTER * (seen - self._situation.resident))
-        return max(candidate.forecast.worst + self._offset, seen + elsewhere)
+        return max(expected.worst + self._offset, seen + elsewhere)
 
     def _keeps(self, candidate: Candidate) -> bool:
         return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
@@ -345,10 +362,9 @@ class PlanSearch:
         """An error about a budget for which the solver `failed`; it names one that will do."""
         situation, graph = self._situation, self._graph
         beside = situation.resident - graph.fixed_bytes
-        known = find_least_memory(graph, self._order, LEAST_TIME * self._time_limit)
-        self._interrupts.pass_on()
+        known = self._least_memory
         leanest = forecast(situation.extracted, known.schedule, situation.resident)
-        least = int(FOUND_AGAIN * max(known.peak + beside, leanest.worst))
+        least = int(FOUND_AGAIN * max(known.peak + beside, self._rarely_more(leanest)))
         if known.peak + beside <= situation.limit:
             return BudgetError(
                 f"{self._solver!r} found no schedule within {format_bytes(situation.limit)}, "

@@ -34,6 +34,11 @@ class ScheduleSolver:
         self._order = order
         self._interrupts = interrupts
 
+    @property
+    def takes_starts(self) -> bool:
+        """Whether the solver can begin from a schedule that is known."""
+        return "starts" in find_solver(self._solver).options
+
     def solved(
         self,
         activations: float | None,

@@ -16,7 +16,7 @@ if held_bytes() is None:
 
 SHARE = 0.75
 """Far from the least that is possible, for what is tested is not the plan."""
-OPTIONS = {"budget": SHARE, "time_limit": 2}
+OPTIONS = {"budget": SHARE, "time_limit": 8}
 
 
 @pytest.fixture

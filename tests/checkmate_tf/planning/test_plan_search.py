@@ -10,9 +10,11 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import forecast
+from checkmate_tf.planning import plan_search
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun
-from solvers import BudgetError, Schedule
+from solvers import BudgetError, Schedule, simulate
+from solvers.local_search.least_memory import find_least_memory
 from tests.steps import random_batch, small_cnn
 
 
@@ -67,11 +69,11 @@ def test_the_unchanged_step_is_one_of_the_candidates() -> None:
 def test_the_least_that_an_error_names_is_enough() -> None:
     model = small_cnn(side=64)
     data = random_batch(32, 64)
-    step = checkmate_tf.rematerialize(model.train_step, budget="1MB", time_limit=3)
+    step = checkmate_tf.rematerialize(model.train_step, budget="1MB", time_limit=8)
     with pytest.raises(BudgetError, match="too small") as caught:
         step(data)
     assert caught.value.least is not None
-    again = checkmate_tf.rematerialize(model.train_step, budget=caught.value.least, time_limit=3)
+    again = checkmate_tf.rematerialize(model.train_step, budget=caught.value.least, time_limit=8)
     again(data)
     assert again.plan is not None
     assert again.plan.budget == caught.value.least
@@ -92,3 +94,18 @@ def test_a_plan_that_held_more_when_it_ran_is_an_error() -> None:
         PlanSearch(situation, "auto", "free", 2.0, holds_more).run()
     assert told.value.least is not None
     assert told.value.least >= held
+
+
+def test_a_search_out_of_time_begins_where_one_for_the_least_memory_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = small_cnn(side=64)
+    data = random_batch(32, 64)
+    extracted = extract_step(tf.function(model.train_step).get_concrete_function(data))
+    least = find_least_memory(extracted.graph, "free", 10.0)
+    monkeypatch.setattr(plan_search, "find_least_memory", lambda *_: least)
+    situation = Situation(extracted, extracted.graph.fixed_bytes, least.peak, 0, 2 * least.peak, ())
+    hasty = PlanSearch(situation, "auto", "free", 1e-6, None)
+    with pytest.warns(UserWarning, match="may need"):  # the allocator wastes more than nothing
+        plan = hasty.run().plan
+    assert simulate(extracted.graph, plan.schedule).peak <= least.peak
