@@ -1,6 +1,7 @@
 """Seconds from the first call of a Keras train step to its result: plain, first and second start.
 
     python -m experiments.readiness            # five processes of each kind
+    python -m experiments.readiness --models GPT-24 DenseNet201 --processes 1
     python -m experiments.readiness --quick    # a small MobileNetV2, one process of each
 
 "First" is a process that finds neither plans nor profiles of an earlier one; "second" finds those
@@ -37,7 +38,7 @@ class Row:
     """A step that is started.
 
     Attributes:
-        model: a name in `checkmate_tf.workloads.models.ALL_WORKLOADS`.
+        model: a name in `ALL_WORKLOADS` or `LARGE_WORKLOADS` of `checkmate_tf.workloads.models`.
         batch, side: of the images, or of the texts.
         share: of the plain step's memory beside variables and inputs, for the budget.
         goal: seconds that the first start may take more than the plain step.
@@ -60,6 +61,8 @@ QUICK = (Row("MobileNetV2", 4, 64),)
 ROWS = (
     Row("MobileNetV2", 16, 128, goal=10.0),
     Row("ResNet50", 16, 128, goal=20.0),
+    Row("GPT-24", 4, 128, goal=40.0),  # 26,000 operations
+    Row("DenseNet201", 4, 64, goal=60.0),  # 45,000
 )
 
 
@@ -67,10 +70,13 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--processes", type=int, default=5, help="of each kind (default: 5)")
+    parser.add_argument("--models", nargs="+", help="only rows of these")
     parser.add_argument("--quick", action="store_true", help="a small step, one process of each")
     parser.add_argument("--output", default="results/readiness.json", help="(default: %(default)s)")
     arguments = parser.parse_args()
-    rows = QUICK if arguments.quick else ROWS
+    rows: tuple[Row, ...] = QUICK if arguments.quick else ROWS
+    if arguments.models:
+        rows = tuple(row for row in rows if row.model in arguments.models)
     count = 1 if arguments.quick else arguments.processes
     Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
     runs = [(row, number) for row in rows for number in range(count)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 Kind = Literal["images", "pixels", "text"]
@@ -22,6 +23,7 @@ class Workload:
         share: budget = resident + share × (plain step's peak − resident).
         slowdown: most step time allowed, as a multiple of the plain step's.
         kind: "images" with a label each, "pixels" with a label each, or "text" that is continued.
+        optimizer: "sgd" with momentum, or "adam".
     """
 
     build: Callable[[int], Any]
@@ -30,6 +32,7 @@ class Workload:
     share: float = 0.5
     slowdown: float = 1.2
     kind: Kind = "images"
+    optimizer: Literal["sgd", "adam"] = "sgd"
 
 
 def _application(name: str) -> Callable[[int], Any]:
@@ -125,24 +128,38 @@ ALL_WORKLOADS = {
 }
 """The rows of `experiments.predictions`."""
 
+LARGE_WORKLOADS = {
+    "GPT-24": Workload(partial(gpt, blocks=24), 4, 128, kind="text", optimizer="adam"),
+    "DenseNet201": Workload(_application("DenseNet201"), 4, 64, optimizer="adam"),
+}
+"""Steps of tens of thousands of operations, for `experiments.readiness`."""
+
 
 def compiled(workload: Workload, side: int | None = None) -> Any:
-    """The workload's model, compiled with SGD with momentum, its optimizer slots made."""
-    return compile_model(workload.build(side or workload.side), workload.kind)
+    """The workload's model, compiled, its optimizer slots made."""
+    model = workload.build(side or workload.side)
+    return compile_model(model, workload.kind, workload.optimizer)
 
 
-def compile_model(model: Any, kind: Kind, **options: Any) -> Any:
-    """Compile a model that has its weights, with SGD with momentum; the model.
+def compile_model(
+    model: Any, kind: Kind, optimizer: Literal["sgd", "adam"] = "sgd", **options: Any
+) -> Any:
+    """Compile a model that has its weights; the model.
 
     Args:
         model: a Keras model.
         kind: of its data; the outputs are logits for "text", probabilities else.
+        optimizer: "sgd" with momentum, or "adam".
         options: more of the optimizer, like `gradient_accumulation_steps=2`.
     """
     import keras
 
+    if optimizer == "adam":
+        made = keras.optimizers.Adam(**options)
+    else:
+        made = keras.optimizers.SGD(0.01, momentum=0.9, **options)
     model.compile(
-        optimizer=keras.optimizers.SGD(0.01, momentum=0.9, **options),
+        optimizer=made,
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=kind == "text"),
         metrics=["accuracy"],
         jit_compile=False,

@@ -46,7 +46,7 @@ def run_trial(
     {"too_small": True}.
 
     Args:
-        model: a name in `checkmate_tf.workloads.models.ALL_WORKLOADS`.
+        model: a name in `ALL_WORKLOADS` or `LARGE_WORKLOADS` of `checkmate_tf.workloads.models`.
         steps: of training.
         budget: bytes for the rematerialized step; None for the plain one.
         limit_bytes: what the CPU allocator may hold; no limit by default.
@@ -155,7 +155,7 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     import checkmate_tf
     from checkmate_tf.memory.measure import held_bytes, reserve
     from checkmate_tf.workloads.data import batches_of
-    from checkmate_tf.workloads.models import ALL_WORKLOADS, compiled
+    from checkmate_tf.workloads.models import ALL_WORKLOADS, LARGE_WORKLOADS, compiled
 
     if arguments.limit is not None:
         # As a GPU's allocator does. The process has taken a little before its first tensor.
@@ -163,7 +163,7 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.exact:
         turn_off_fusions()
     keras.utils.set_random_seed(0)
-    workload = ALL_WORKLOADS[arguments.model]
+    workload = {**ALL_WORKLOADS, **LARGE_WORKLOADS}[arguments.model]
     side, batch = arguments.side or workload.side, arguments.batch or workload.batch
     model = compiled(workload, side)
     if arguments.float64:
