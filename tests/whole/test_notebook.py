@@ -21,8 +21,7 @@ def committed():
     return nbformat.read(PAGE, as_version=4)
 
 
-@pytest.fixture(scope="module")
-def ran(committed, tmp_path_factory):
+def ran_to_the_end(committed, tmp_path_factory):
     """A run in which no cell fails that may not: that would be an error here.
 
     At a hard limit the gaps between buffers are a matter of chance, as the notebook says: about one
@@ -67,20 +66,30 @@ def place_of(notebook, code):
     return place
 
 
-def test_memory_runs_out_in_the_one_cell_that_may_fail(committed, ran):
+def test_all_cells_run_and_show_what_the_page_says(committed, tmp_path_factory):
+    """One run for all, which takes a minute."""
+    ran = ran_to_the_end(committed, tmp_path_factory)
+    memory_runs_out_in_the_one_cell_that_may_fail(committed, ran)
+    the_budget_was_kept_as_the_last_cell_measures_it(ran)
+    one_line_shows_where_planning_is_and_then_what_came_out(ran)
+    pictures_are_shown(ran)
+    what_is_committed_was_shown_by_the_cells_that_run(committed, ran)
+
+
+def memory_runs_out_in_the_one_cell_that_may_fail(committed, ran):
     [place] = [n for n, each in enumerate(committed.cells) if each.metadata.get("tags")]
     assert committed.cells[place].metadata.tags == ["raises-exception"]
     assert errors(ran.notebook) == [(place, "ResourceExhaustedError")]
 
 
-def test_the_budget_was_kept_as_the_last_cell_measures_it(ran):
+def the_budget_was_kept_as_the_last_cell_measures_it(ran):
     text = texts(code_cells(ran.notebook)[-1])
     held, budget = re.search(r"at most ([\d.]+) MiB were held, of ([\d.]+) MiB", text).groups()
     assert float(budget) == 168
     assert 0 < float(held) <= 1.05 * float(budget)  # near a hard limit steps scatter more
 
 
-def test_one_line_shows_where_planning_is_and_then_what_came_out(ran):
+def one_line_shows_where_planning_is_and_then_what_came_out(ran):
     place = place_of(ran.notebook, "checkmate_tf.rematerialize(model")
     shown = [text for cell, text in ran.shown if cell == place and text]  # at first it is empty
     assert all(each.startswith("checkmate_tf") for each in shown)
@@ -91,7 +100,7 @@ def test_one_line_shows_where_planning_is_and_then_what_came_out(ran):
     assert re.search(r"MiB (measured|forecast) \(budget 168 MiB\)", shown[-1])
 
 
-def test_pictures_are_shown(ran):
+def pictures_are_shown(ran):
     kinds = [
         kind
         for each in code_cells(ran.notebook)
@@ -109,7 +118,7 @@ def test_pictures_are_shown(ran):
     assert "<img" in html
 
 
-def test_what_is_committed_was_shown_by_the_cells_that_run(committed, ran):
+def what_is_committed_was_shown_by_the_cells_that_run(committed, ran):
     assert [each.source for each in ran.notebook.cells] == [each.source for each in committed.cells]
     cells = code_cells(committed)
     assert [each.execution_count for each in cells] == list(range(1, len(cells) + 1))
