@@ -46,7 +46,7 @@ def survey(
         each
         for each in distinct
         # What runs functions costs what they do, and is in no file.
-        if not isinstance(each, Nested) and (again or each not in known.entries)
+        if not isinstance(each, Nested) and (again or each not in known.seconds)
     ]
     found: dict[Operation, Measurement] = {}
     try:

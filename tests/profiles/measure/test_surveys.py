@@ -11,7 +11,7 @@ from profiles.devices import device_name
 from profiles.measure.measurement import NotMeasurableError
 from profiles.measure.surveys import survey
 from profiles.operation import Operation
-from profiles.profile import Measurement
+from profiles.profile import Measurement, Profile
 
 RELU, SELU, STATEFUL = Operation("Relu"), Operation("Selu"), Operation("Stateful")
 
@@ -51,6 +51,12 @@ def test_what_is_in_the_cache_is_not_measured_again(laboratory: Laboratory) -> N
     assert survey([RELU, SELU]).entries[RELU].seconds == 1
     assert laboratory.asked == ["Relu", "Selu"]
     assert survey([RELU], again=True).entries[RELU].seconds == 3
+
+
+def test_a_workspace_alone_is_no_measurement(laboratory: Laboratory) -> None:
+    known = {RELU: Measurement(None, 3)}
+    store.remember(Profile(device_name(), tf.__version__, known))
+    assert survey([RELU]).seconds == {RELU: 1}
 
 
 def test_what_cannot_be_measured_is_left_out(laboratory: Laboratory) -> None:
