@@ -50,7 +50,7 @@ class Emitter:
         self.target = target
         self._others = others
         self._shared: dict[tuple[str, int], Any] = {}
-        self._tracebacks: dict[str, Any] = {}
+        self._tracebacks: dict[Any, Any] = {}
 
     def provide(self, tensor: Any, value: Any) -> None:
         """Let `value` stand for `tensor` of the source graph from now on."""
@@ -144,13 +144,15 @@ class Emitter:
         """Let the errors of `copy` name the lines of the user's code that made `original`.
 
         TensorFlow records the lines that create an operation; those of a copy are this package's.
+        A slice of them takes 20 KB, and few operations are made at lines of their own.
         """
-        if original.name not in self._tracebacks:
-            lines = original.traceback
-            self._tracebacks[original.name] = None if lines is None else lines[:]
-        lines = self._tracebacks[original.name]
-        if lines is not None:
-            set_traceback(copy, lines)
+        lines = original.traceback
+        if lines is None:
+            return
+        if lines not in self._tracebacks:
+            kept = lines[:]
+            self._tracebacks[kept] = kept
+        set_traceback(copy, self._tracebacks[lines])
 
     def create_shared(self, operation: Any, inputs: list[Any]) -> None:
         """Create a copy of `operation` on `inputs` that stands for it from now on."""
