@@ -60,7 +60,6 @@ def main() -> None:
     plan = model.train_step.plan
     figures = {
         "budget": plan.budget,
-        "plain_peak": plan.measured_baseline_peak or plan.baseline_peak,
         "peaks": peaks,
         "variables": sum(
             each.shape.num_elements() * tf.as_dtype(each.dtype).size
