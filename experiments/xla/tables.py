@@ -39,7 +39,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def print_readiness(rows: list[dict[str, Any]]) -> None:
-    """How long each row's step took until it could run, beside the plain one; no row has to."""
+    """How long each step took until it could run; rows without these figures are left out."""
     timed = [row for row in rows if "solve_seconds" in row]
     if not timed:
         return

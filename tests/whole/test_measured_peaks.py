@@ -27,7 +27,7 @@ def test_every_step_stays_within_the_budget(tmp_path, model, share, one_dnn):
     output = tmp_path / "figures.json"
     command = [sys.executable, "-m", "tests.peak_trial", model, "--share", str(share)]
     exact = one_dnn == "0"
-    for _ in range(2):  # how pieces of memory lie is a matter of chance, but not twice in a row
+    for _ in range(2):  # a trial run may hold a little less than the training in its process
         subprocess.run(
             [*command, "--output", str(output), *(["--exact"] if exact else [])],
             env={
@@ -68,6 +68,6 @@ def test_fit_stays_within_the_budget_where_its_optimizer_begins(tmp_path, one_dn
     figures = json.loads(output.read_text())
     assert figures["recomputations"] > 0
     assert figures["variables"] > 0.3 * figures["budget"], "slots must matter"
-    # How the allocator cuts the pieces between so many variables is a matter of chance: up to 1.8 %
-    # more was seen. That slots have buffers of their own is tested in planning/test_shared_buffers.
+    # Once in several processes all fits hold 4 % more than the trial run did, and up to 1.8 % more
+    # than the budget; why is not known. Slots of their own: planning/test_shared_buffers.
     assert max(figures["peaks"]) <= 1.05 * figures["budget"]

@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.planning.preparation import prepared
+from checkmate_tf.planning.request import parse_request
 from checkmate_tf.planning.shared_buffers import separate_variables
 from checkmate_tf.trace.program import resolve
 
@@ -55,3 +57,11 @@ def test_what_has_a_buffer_of_its_own_stays_where_it_is(step):
     assert len(set(places)) == COUNT
     separate_variables(program)
     assert [np.asarray(each.value()).ctypes.data for each in variables] == places
+
+
+def test_planning_begins_with_it(step):
+    """Else variables that are first written in training take their memory from the budget."""
+    program, variables, _ = step
+    prepared(program, parse_request(0.5, "auto", None, "roofline", 1.0, "free", True), None)
+    places = {np.asarray(each.value()).ctypes.data for each in variables}
+    assert len(places) == COUNT
