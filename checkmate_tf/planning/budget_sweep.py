@@ -27,7 +27,7 @@ from checkmate_tf.planning.preparation import (
     structure_of,
 )
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.settings import AIM, NEAR_ENOUGH
+from checkmate_tf.planning.settings import CORRECTIONS
 from checkmate_tf.planning.trial.trial_run import TrialRunner
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
@@ -244,16 +244,16 @@ class BudgetSweep(PlanSearch):
                 return
             self._seen.append(self._planned(solution))
             used = self._used(self._seen[-1])
-            if NEAR_ENOUGH * allowed <= used <= allowed:
+            if CORRECTIONS.near_enough * allowed <= used <= allowed:
                 return
-            live *= AIM * allowed / max(1, used)
+            live *= CORRECTIONS.aim * allowed / max(1, used)
 
     def _live_bytes(self, allowed: int) -> float:
         """Live bytes for which the allocator is likely to take those that are allowed."""
         near = min(self._seen, key=lambda each: abs(self._used(each) - allowed))
         peak = near.plan.solution.peak or 0
         live = peak - self._graph.fixed_bytes
-        return AIM * allowed * live / max(1, self._used(near))
+        return CORRECTIONS.aim * allowed * live / max(1, self._used(near))
 
     def _try_all(self, between: list[int], say: Callable[[str], None]) -> None:
         """Run for trial what is chosen, until what is chosen has run."""

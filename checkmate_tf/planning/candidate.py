@@ -33,7 +33,7 @@ class Candidate:
     Attributes:
         forecast: of its peaks.
         exhausted: its trial run ran out of memory.
-        preliminary: the first one; it uses so little of the budget that it is not tried.
+        preliminary: it uses so little of the budget, or nearly so much, that it is not tried.
         roomy: it uses so little of the budget that one more, faster plan is worth a try.
         function: what its trial run ran.
     """

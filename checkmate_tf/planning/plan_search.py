@@ -22,18 +22,19 @@ from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the
 from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
-    AIM,
+    CORRECTIONS,
+    ENOUGH_SHARES,
     EXHAUSTED,
     FIRST_SHARE,
     FOUND_AGAIN,
+    LARGE_CORRECTIONS,
+    LARGE_STEP,
     LEANER_BY,
     LEANER_PLANS,
     LEANER_TIME,
     LEANEST_TIMES,
     LEAST_TIME,
-    NEAR_ENOUGH,
     PLAN_TIMES,
-    ROOMY,
     SCATTER,
 )
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
@@ -95,6 +96,8 @@ class PlanSearch:
         self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
         self._schedules = ScheduleSolver(self._graph, solver, order, time_limit, self._interrupts)
+        is_large = len(situation.extracted.program.operations) >= LARGE_STEP
+        self._corrections = LARGE_CORRECTIONS if is_large else CORRECTIONS
         self._offset = 0  # bytes that the latest trial run held more than was forecast
 
     def run(self) -> FoundPlan:
@@ -183,7 +186,10 @@ class PlanSearch:
 
     def _first_solution(self) -> Solution:
         """With room for what the allocator wastes; if there is no such schedule, without."""
-        solution = self._schedules.solved(FIRST_SHARE * self._allowed, PLAN_TIMES[0])
+        share = ENOUGH_SHARES[0]
+        solution = self._schedules.solved(
+            FIRST_SHARE * self._allowed, PLAN_TIMES[0], enough_share=share
+        )
         if solution.schedule is None:
             solution = self._schedules.solved(self._allowed, PLAN_TIMES[0])
         if solution.status is Status.TIMEOUT and self._schedules.takes_starts:
@@ -212,26 +218,30 @@ class PlanSearch:
 
         Returns that of the last one. What was tried for it is not held beside the leaner ones.
         """
-        allowed = self._allowed
+        allowed, by = self._allowed, self._corrections
         activations = leanest = FIRST_SHARE * allowed
-        for number, share in enumerate(PLAN_TIMES):
-            solution = self._schedules.solved(activations, share) if number else first
+        for number, (share, enough) in enumerate(zip(PLAN_TIMES, ENOUGH_SHARES, strict=True)):
+            if number:
+                solution = self._schedules.solved(activations, share, enough_share=enough)
+            else:
+                solution = first
             if solution.schedule is None:
                 break
             candidate = self._planned(solution)
             used = self._used(candidate)
-            if number == 0 and used < NEAR_ENOUGH * allowed and not candidate.is_too_large:
+            is_lean = number == 0 and used < by.near_enough * allowed
+            if (is_lean and not candidate.is_too_large) or by.most * allowed < used <= allowed:
                 candidate = replace(candidate, preliminary=True)
             elif used <= allowed:
                 candidate = self._tried(candidate)
                 used = self._used(candidate)
                 if candidate.is_too_large:
                     used = max(used, int(EXHAUSTED * allowed))
-                roomy = used < ROOMY * allowed and number + 1 < len(PLAN_TIMES)
+                roomy = used < by.roomy * allowed and number + 1 < len(PLAN_TIMES)
                 candidate = replace(candidate, roomy=roomy and candidate.plan.overhead > 0)
             yield candidate
             leanest = activations
-            activations *= AIM * allowed / max(1, used)
+            activations *= by.aim * allowed / max(1, used)
         return leanest
 
     def _leaner_ones(self, activations: float) -> Iterator[Candidate]:

@@ -45,6 +45,7 @@ class ScheduleSolver:
         time_share: float,
         seed: int = 0,
         solver: str | None = None,
+        enough_share: float = 1.0,
     ) -> Solution:
         """A solver's answer, in that share of the time limit.
 
@@ -53,6 +54,7 @@ class ScheduleSolver:
             time_share: of the time limit, at most: a schedule that is found soon is good enough.
             seed: for solvers that draw random numbers.
             solver: instead of the one that was asked for.
+            enough_share: of the seconds in which a schedule is found that is good enough.
         """
         name, longest = solver or self._solver, time_share * self.time_limit
         if activations is None:
@@ -60,7 +62,7 @@ class ScheduleSolver:
         budget = max(1, self._graph.fixed_bytes + int(activations))
         options = {"starts": self.known} if "starts" in find_solver(name).options else {}
         enough = ENOUGH_SECONDS + ENOUGH_PER_NODE * len(self._graph)
-        soon = min(longest, max(enough, LONGER * self.time_limit))
+        soon = min(longest, enough_share * max(enough, LONGER * self.time_limit))
         solution = self._ask(budget, name, soon, seed, options)
         if solution.status is Status.TIMEOUT and soon < longest:
             # Near the least memory a search that is over soon may end above the budget.

@@ -6,6 +6,8 @@ the inputs and all else that the device holds before the step are paid for.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 # Plans within a budget, in the order in which they are tried (`plan_search`).
 
 FIRST_SHARE = 0.88
@@ -20,22 +22,41 @@ ENOUGH_SECONDS, ENOUGH_PER_NODE = 1.5, 1e-3
 """Seconds for a plan, and more for each node of the graph, in which a search comes within half a
 percent of a pass of what ten times as long would find; it begins where the plan before it ended."""
 
+ENOUGH_SHARES = (0.3, 1.0, 0.6, 0.6, 0.6)
+"""Shares of those seconds, one for each plan: what the allocator wastes shows as well in a first
+plan that is not the best one, and from the third one on little changes between two budgets."""
+
 LONGER = 0.04
 """Share of the time limit that a plan may take in any case, so that a longer limit gives longer
 searches."""
 
-NEAR_ENOUGH = 0.97
-"""Share of the activations' part: a first plan that uses so much needs no better one."""
+class Corrections(NamedTuple):
+    """How a plan is judged, and the next one corrected, as shares of the activations' part.
 
-AIM = 0.975
-"""Share of the activations' part that each later plan is corrected to use."""
+    Attributes:
+        near_enough: a first plan that uses so much needs no better one.
+        most: a plan that is expected to use more is not tried.
+        aim: what each later plan is corrected to use.
+        roomy: a plan that uses less gives time away, as one may that was corrected for an unlucky
+            trial run. One more plan is tried, and the faster of both is taken.
+    """
+
+    near_enough: float
+    most: float
+    aim: float
+    roomy: float
+
+
+CORRECTIONS = Corrections(near_enough=0.97, most=1.0, aim=0.975, roomy=0.93)
+
+LARGE_STEP = 10_000
+"""Operations of a step that TensorFlow takes ten seconds and more to prepare, for every trial."""
+
+LARGE_CORRECTIONS = Corrections(near_enough=0.9, most=0.97, aim=0.94, roomy=0.0)
+"""Of such steps one plan that surely keeps the budget is worth more than a slightly faster one."""
 
 AS_LEAN = 1.01
 """Times the least forecast: plans that need no more are as lean, and the fastest is taken."""
-
-ROOMY = 0.93
-"""Share of the activations' part: a plan that uses less gives time away, as one may that was
-corrected for an unlucky trial run. One more plan is tried, and the faster of both is taken."""
 
 EXHAUSTED = 1.1
 """Multiple of the activations' part: at least so much is said of a plan that ran out of memory."""
