@@ -35,7 +35,8 @@ from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device, device_name
-from solvers import Budget, BudgetError, ComputationGraph
+from solvers import Budget, BudgetError, ComputationGraph, find_solver
+from solvers.local_search.compiling_ahead import begin_to_compile
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Planner:
     """
 
     def __init__(self, request: Request) -> None:
+        if "starts" in find_solver(request.solver).options:  # it is the search, or contains it
+            begin_to_compile()
         self._request = request
         self._known: dict[ComputationGraph, _Known] = {}
         self._baselines = Baselines()

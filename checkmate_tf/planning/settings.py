@@ -30,6 +30,7 @@ LONGER = 0.04
 """Share of the time limit that a plan may take in any case, so that a longer limit gives longer
 searches."""
 
+
 class Corrections(NamedTuple):
     """How a plan is judged, and the next one corrected, as shares of the activations' part.
 

@@ -10,6 +10,7 @@ import numpy as np
 from solvers.graph import ComputationGraph, Node, Schedule
 from solvers.local_search.annealing import anneal
 from solvers.local_search.changes import load
+from solvers.local_search.compiling_ahead import wait_until_compiled
 from solvers.local_search.layout import empty_state, memory_unit
 from solvers.local_search.settings import (
     COLD,
@@ -77,6 +78,7 @@ class Chain:
 def compile_kernels() -> float:
     """Make sure that the search is compiled; the seconds that this took (some 45 once, then 0)."""
     before = time.monotonic()
+    wait_until_compiled()
     chain = Chain(ComputationGraph((Node("a", 1.0, 1),)), "fixed", 0)
     chain.start(Schedule([0]), 1)
     chain.run(0, HOT, COLD, math.inf)

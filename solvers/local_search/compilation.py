@@ -48,6 +48,19 @@ def compiled_entry(function: Function) -> Function:
     return cast(Function, _cached(njit(**_OPTIONS)(function)))
 
 
+def is_compiled(entry: Any) -> bool:
+    """Whether an earlier process has compiled `entry` for this processor, and left it on the disk.
+
+    Also true where that can't be told, or where nothing can be kept.
+    """
+    try:
+        kept = entry._cache._cache_file._load_index()
+        processor = entry.targetctx.codegen().magic_tuple()
+    except AttributeError:
+        return True
+    return any(processor in key for key in kept)
+
+
 def _cached(dispatcher: Any) -> Any:
     """Let `dispatcher` keep what it compiles, if there is a folder for it."""
     try:

@@ -12,6 +12,7 @@ from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.planning import plan_search
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.settings import LARGE_CORRECTIONS
 from checkmate_tf.planning.trial.trial_run import TrialRun
 from solvers import BudgetError, Schedule, simulate
 from solvers.local_search.least_memory import find_least_memory
@@ -109,3 +110,27 @@ def test_a_search_out_of_time_begins_where_one_for_the_least_memory_ends(
     with pytest.warns(UserWarning, match="may need"):  # the allocator wastes more than nothing
         plan = hasty.run().plan
     assert simulate(extracted.graph, plan.schedule).peak <= least.peak
+
+
+def test_of_a_large_step_one_plan_is_tried_that_surely_keeps_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plan_search, "LARGE_STEP", 1)
+    model = small_cnn(side=64)
+    extracted = extract_step(
+        tf.function(model.train_step).get_concrete_function(random_batch(32, 64))
+    )
+    resident = extracted.graph.fixed_bytes
+    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
+    allowed = int(0.8 * (unchanged.typical - resident))
+    situation = Situation(extracted, resident, resident + allowed, 0, unchanged.typical, ())
+    tried = []
+
+    def holds_little(schedule: Schedule, says_enough: object) -> TrialRun:
+        tried.append(forecast(extracted, schedule, resident).worst)
+        return TrialRun((resident + 1,), None)
+
+    plan = PlanSearch(situation, "auto", "free", 8.0, holds_little).run().plan
+    assert plan.measured_peak == resident + 1
+    assert len(tried) == 1
+    assert tried[0] - resident <= LARGE_CORRECTIONS.most * allowed
