@@ -43,6 +43,7 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.user_warnings import warn_user
 from solvers import BudgetError, Solution, Status, format_bytes, solve
 from solvers.graph import input_order_peak
+from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import LeastMemory, find_least_memory
 from solvers.problem import Order
 
@@ -218,7 +219,7 @@ class PlanSearch:
 
         Returns that of the last one. What was tried for it is not held beside the leaner ones.
         """
-        allowed, by = self._allowed, self._corrections
+        allowed, by, least = self._allowed, self._corrections, least_need(self._graph)
         activations = leanest = FIRST_SHARE * allowed
         for number, (share, enough) in enumerate(zip(PLAN_TIMES, ENOUGH_SHARES, strict=True)):
             if number:
@@ -242,6 +243,8 @@ class PlanSearch:
             yield candidate
             leanest = activations
             activations *= by.aim * allowed / max(1, used)
+            if activations < least:
+                activations = (least + leanest) / 2  # no schedule exists below
         return leanest
 
     def _leaner_ones(self, activations: float) -> Iterator[Candidate]:

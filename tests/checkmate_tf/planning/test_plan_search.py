@@ -9,12 +9,14 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.forecast import forecast
+from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.planning import plan_search
 from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
 from checkmate_tf.planning.trial.trial_run import TrialRun
 from solvers import BudgetError, Schedule, simulate
+from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import find_least_memory
 from tests.steps import random_batch, small_cnn
 
@@ -134,3 +136,32 @@ def test_of_a_large_step_one_plan_is_tried_that_surely_keeps_the_budget(
     assert plan.measured_peak == resident + 1
     assert len(tried) == 1
     assert tried[0] - resident <= LARGE_CORRECTIONS.most * allowed
+
+
+def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However much more than its budget the allocator is expected to hold."""
+    model = small_cnn(side=64)
+    extracted = extract_step(
+        tf.function(model.train_step).get_concrete_function(random_batch(32, 64))
+    )
+    graph = extracted.graph
+    allowed = 2 * (find_least_memory(graph, "free", 4.0).peak - graph.fixed_bytes)
+    resident, much = graph.fixed_bytes, graph.fixed_bytes + 100 * allowed
+    situation = Situation(extracted, resident, resident + allowed, 0, much, ())
+    worst = Forecast((much, much))
+    monkeypatch.setattr(plan_search, "forecast", lambda *_: worst)
+    asked: list[float] = []
+    solved = ScheduleSolver.solved
+
+    def noted(self: ScheduleSolver, activations: float | None, *args: Any, **kwargs: Any) -> Any:
+        if activations is not None and "enough_share" in kwargs:
+            asked.append(activations)
+        return solved(self, activations, *args, **kwargs)
+
+    monkeypatch.setattr(ScheduleSolver, "solved", noted)
+    with pytest.warns(UserWarning, match="may need"):
+        PlanSearch(situation, "auto", "free", 8.0, None).run()
+    assert len(asked) == 5
+    assert min(asked) >= least_need(graph)
