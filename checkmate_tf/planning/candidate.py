@@ -33,7 +33,8 @@ class Candidate:
     Attributes:
         forecast: of its peaks.
         exhausted: its trial run ran out of memory.
-        preliminary: it uses so little of the budget, or nearly so much, that it is not tried.
+        preliminary: the first one, which is not tried: it uses too little of the budget, or so much
+            that it may well hold more.
         roomy: it uses so little of the budget that one more, faster plan is worth a try.
         function: what its trial run ran.
     """
@@ -66,7 +67,9 @@ class Candidate:
         elif self.forecast.exhausts:
             facts.append("too large for what may be free in one piece")
         facts.append(extra_in_words(plan))
-        if self.preliminary or self.roomy:
+        if self.preliminary:
+            facts.append("not tried, but the next one is corrected by it")
+        if self.roomy:
             facts.append("leaves room for a faster one")
         need = f"may need {format_bytes(expected)} of {format_bytes(plan.budget)}"
         return ", ".join([f"a plan: {facts[0]}", *facts[1:], need])

@@ -187,9 +187,8 @@ class PlanSearch:
 
     def _first_solution(self) -> Solution:
         """With room for what the allocator wastes; if there is no such schedule, without."""
-        share = ENOUGH_SHARES[0]
         solution = self._schedules.solved(
-            FIRST_SHARE * self._allowed, PLAN_TIMES[0], enough_share=share
+            FIRST_SHARE * self._allowed, PLAN_TIMES[0], enough_share=ENOUGH_SHARES[0]
         )
         if solution.schedule is None:
             solution = self._schedules.solved(self._allowed, PLAN_TIMES[0])
@@ -230,8 +229,8 @@ class PlanSearch:
                 break
             candidate = self._planned(solution)
             used = self._used(candidate)
-            is_lean = number == 0 and used < by.near_enough * allowed
-            if (is_lean and not candidate.is_too_large) or by.most * allowed < used <= allowed:
+            is_good = by.near_enough * allowed <= used <= by.most * allowed
+            if number == 0 and used <= allowed and not (is_good or candidate.is_too_large):
                 candidate = replace(candidate, preliminary=True)
             elif used <= allowed:
                 candidate = self._tried(candidate)

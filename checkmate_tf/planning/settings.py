@@ -36,7 +36,7 @@ class Corrections(NamedTuple):
 
     Attributes:
         near_enough: a first plan that uses so much needs no better one.
-        most: a plan that is expected to use more is not tried.
+        most: a first plan that is expected to use more is not tried.
         aim: what each later plan is corrected to use.
         roomy: a plan that uses less gives time away, as one may that was corrected for an unlucky
             trial run. One more plan is tried, and the faster of both is taken.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from solvers.local_search.annealing import anneal
@@ -16,6 +17,9 @@ from solvers.local_search.changes import load
 from solvers.local_search.compilation import is_compiled
 
 _PROGRAM = "from solvers.local_search.chain import compile_kernels; compile_kernels()"
+
+_PATIENCE = 180.0
+"""Seconds after which the process is not waited for any longer, on the slowest machines."""
 
 _UNDER_WAY: list[subprocess.Popen[bytes]] = []
 """The process that compiles, if one does."""
@@ -47,6 +51,6 @@ def begin_to_compile() -> bool:
 
 def wait_until_compiled() -> None:
     """Wait for the process that compiles, if one was started."""
-    while _UNDER_WAY:
-        _UNDER_WAY[0].wait()
-        _UNDER_WAY.clear()
+    for process in _UNDER_WAY:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
