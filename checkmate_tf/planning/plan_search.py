@@ -218,7 +218,7 @@ class PlanSearch:
 
         Returns that of the last one. What was tried for it is not held beside the leaner ones.
         """
-        allowed, by, least = self._allowed, self._corrections, least_need(self._graph)
+        allowed, shares, least = self._allowed, self._corrections, least_need(self._graph)
         activations = leanest = FIRST_SHARE * allowed
         for number, (share, enough) in enumerate(zip(PLAN_TIMES, ENOUGH_SHARES, strict=True)):
             if number:
@@ -229,7 +229,7 @@ class PlanSearch:
                 break
             candidate = self._planned(solution)
             used = self._used(candidate)
-            is_good = by.near_enough * allowed <= used <= by.most * allowed
+            is_good = shares.near_enough * allowed <= used <= shares.most * allowed
             if number == 0 and used <= allowed and not (is_good or candidate.is_too_large):
                 candidate = replace(candidate, preliminary=True)
             elif used <= allowed:
@@ -237,11 +237,11 @@ class PlanSearch:
                 used = self._used(candidate)
                 if candidate.is_too_large:
                     used = max(used, int(EXHAUSTED * allowed))
-                roomy = used < by.roomy * allowed and number + 1 < len(PLAN_TIMES)
+                roomy = used < shares.roomy * allowed and number + 1 < len(PLAN_TIMES)
                 candidate = replace(candidate, roomy=roomy and candidate.plan.overhead > 0)
             yield candidate
             leanest = activations
-            activations *= by.aim * allowed / max(1, used)
+            activations *= shares.aim * allowed / max(1, used)
             if activations < least:
                 activations = (least + leanest) / 2  # no schedule exists below
         return leanest
