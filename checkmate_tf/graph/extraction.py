@@ -16,6 +16,7 @@ from checkmate_tf.collector import collector_paused
 from checkmate_tf.graph.contraction import group_operations
 from checkmate_tf.graph.step_operations import CostModel, costs_of_step, step_operations
 from checkmate_tf.trace.buffers import peak_of_run
+from checkmate_tf.trace.inputs import waiting_for_arguments
 from checkmate_tf.trace.nested import inner_workspaces
 from checkmate_tf.trace.operations import is_stateful
 from checkmate_tf.trace.program import Program, Tensor, resolve
@@ -41,7 +42,7 @@ class Extraction:
         program: the resolved step.
         nodes: per node, the operations of every computation, in order.
         attached: per node, the operations that run once, after its first computation.
-        prologue: operations that run once, before everything.
+        prologue: operations that run once, before everything; those that need no argument first.
         tiny: tensors that are kept from their first computation on.
         workspaces: per operation, bytes that it needs only while it runs.
         unknown: operations whose memory can't be told; what was told of it is a guess.
@@ -183,7 +184,8 @@ class _Builder:
         unchanged = peak_of_run(program, everything, program.outputs, self.workspaces.__getitem__)
         groups = group_operations(program)
         tiny = self._tiny(groups, TINY_SHARE * unchanged)
-        return self.extraction(*self._attach(groups, tiny), tiny)
+        nodes, attached, prologue = self._attach(groups, tiny)
+        return self.extraction(nodes, attached, self._ready_first(prologue), tiny)
 
     def extraction(
         self,
@@ -260,6 +262,15 @@ class _Builder:
                 attached.append([])
             place.update((member, waits_for) for member in members)
         return nodes, attached, prologue
+
+    def _ready_first(self, prologue: Sequence[int]) -> list[int]:
+        """What needs no batch first, as in the plain step, which runs it while it waits for one.
+
+        So it does at the end of a data set, where none comes: Keras counts one more iteration then.
+        """
+        operations = {number: self.program.operations[number] for number in prologue}
+        late = waiting_for_arguments(self.program.concrete, operations.values())
+        return sorted(prologue, key=lambda number: operations[number].name in late)
 
     def _before(self, number: int) -> set[int]:
         return {t.producer for t in self.program.reads[number]} | self.program.order[number]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.trace.buffers import donor
-from checkmate_tf.trace.operations import COPIES_ITS_INPUTS, OVERWRITES
+from checkmate_tf.trace.operations import COPIES_ITS_INPUTS, ELEMENTWISE, OVERWRITES
 from checkmate_tf.trace.program import Program, Tensor
+from checkmate_tf.trace.repeatability import (
+    copies_for_readers,
+    has_one_order,
+    written_in_place,
+)
 from solvers import Schedule
 
 
@@ -43,11 +49,12 @@ class Execution:
 def operations_in_order(extraction: Extraction, schedule: Schedule) -> list[int]:
     """Numbers of the operations that `schedule` runs, recomputations included.
 
-    What is attached to a node that may run again waits for nothing but its inputs
-    (`rewriting.replay`), so it runs as soon as they are there: a product of an optimizer's slot,
-    for instance, before all else. Where such small buffers lie decides how free pieces lie.
+    Where they have no one order, what is attached to a node that may run again waits for nothing
+    but its inputs (`rewriting.replay`), so it runs as soon as they are there: a product of an
+    optimizer's slot, for instance, before all else. Where such small buffers lie decides how free
+    pieces lie.
     """
-    order = _Order(extraction, schedule)
+    order = _Order(extraction, schedule, has_one_order())
     for number in extraction.prologue:
         order.run(number)
     for node, attached in extraction.computations(schedule):
@@ -59,12 +66,13 @@ def operations_in_order(extraction: Extraction, schedule: Schedule) -> list[int]
 class _Order:
     """Operations in the order in which they run; those that wait for no others come early."""
 
-    def __init__(self, extraction: Extraction, schedule: Schedule) -> None:
+    def __init__(self, extraction: Extraction, schedule: Schedule, in_turn: bool) -> None:
+        """Where all run in turn, none is early."""
         self.numbers: list[int] = []
         self._early = {
             number
             for node, attached in extraction.computations(schedule)
-            if extraction.graph.nodes[node].recomputable
+            if extraction.graph.nodes[node].recomputable and not in_turn
             for number in attached
         }
         self._missing = {number: _before(extraction.program, number) for number in self._early}
@@ -107,6 +115,8 @@ class _Executor:
         self.program: Program = extraction.program
         self.workspaces = extraction.workspaces
         self.numbers = numbers
+        self.in_place = written_in_place(self.program)
+        self.copied_for = copies_for_readers(self.program)
         self.tensor: list[Tensor] = []  # of an instance
         self.reads: list[list[int]] = []  # instances, per run
         self.made: list[list[int]] = []
@@ -147,7 +157,7 @@ class _Executor:
             allocated: list[tuple[int, int]] = []
             if taken_over is not None:
                 buffer_of[made[0]] = buffer_of.pop(dying.pop(taken_over))
-            else:
+            elif not _is_known_shape(self.program.operations[number]):
                 buffer_of.update((i, i) for i in made)
                 allocated = [(i, self.tensor[i].bytes) for i in made]
             assigned = self._assigned(number, place, dying)
@@ -155,10 +165,11 @@ class _Executor:
                 variable, instance = assigned
                 dying.pop(self.tensor[instance])
                 assigned = variable, buffer_of.pop(instance)
-            freed = tuple(buffer_of.pop(i) for i in dying.values())
+            freed = tuple(buffer_of.pop(i) for i in dying.values() if i in buffer_of)
             copied, workspace = self._workspace(number)
+            copied += tuple(self._copied_variables(number, allocated))
             runs.append(Run(tuple(allocated), copied, workspace, assigned, freed))
-        return Execution(tuple(runs), tuple(buffer_of[i] for i in self.returned))
+        return Execution(tuple(runs), tuple(buffer_of[i] for i in self.returned if i in buffer_of))
 
     def _workspace(self, number: int) -> tuple[tuple[int, ...], int]:
         """Bytes of the copies of inputs that it makes first, and those that it needs later."""
@@ -172,14 +183,33 @@ class _Executor:
                 left -= tensor.bytes
         return tuple(copied), left
 
+    def _copied_variables(self, number: int, allocated: Sequence[tuple[int, int]]) -> Iterator[int]:
+        """Bytes of the copies that it reads of variables that are written in place.
+
+        An elementwise operation writes its output into one of them, if it has the same size.
+        """
+        operation = self.program.operations[number]
+        room = [size for _, size in allocated] if operation.type in ELEMENTWISE else []
+        for size in self.copied_for.get(number, ()):
+            if room == [size]:
+                room = []
+            else:
+                yield size
+
     def _assigned(
         self, number: int, place: int, dying: dict[Tensor, int]
     ) -> tuple[str, int] | None:
         """The variable and the instance that it takes over, if this is such a write."""
         operation = self.program.operations[number]
-        if operation.type not in OVERWRITES or not self.reads[place]:
+        if operation.type not in OVERWRITES or not self.reads[place] or number in self.in_place:
             return None
         value = max(self.reads[place], key=lambda i: self.tensor[i].bytes)
         if dying.get(self.tensor[value]) != value:
             return None
         return str(operation.inputs[0].name), value
+
+
+def _is_known_shape(operation: Any) -> bool:
+    """Whether TensorFlow makes a constant of the shapes that it returns."""
+    is_shape = operation.type in ("Shape", "ShapeN", "Size", "Rank")
+    return is_shape and all(each.shape.is_fully_defined() for each in operation.inputs)

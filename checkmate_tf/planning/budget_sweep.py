@@ -17,10 +17,11 @@ from checkmate_tf.phases import phase
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baselines
 from checkmate_tf.planning.candidate import Candidate
-from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.planner import situation_of, trial_runner, with_origin
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
+    batches_held,
     prepared,
     prepared_elsewhere,
     resident_bytes,
@@ -28,6 +29,7 @@ from checkmate_tf.planning.preparation import (
 )
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import CORRECTIONS
+from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRunner
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
@@ -84,7 +86,7 @@ def swept(
         request: what plans are asked for; its budget is what the unchanged step needs ("100%").
         count: of budgets.
         arriving: bytes that the device will hold before the step and does not hold yet; by default
-            those of the step's arguments.
+            those of the batches that `fit` has ready.
         elsewhere: plan for a device that holds nothing but the step; nothing runs on this one.
 
     Raises:
@@ -110,7 +112,7 @@ def swept(
         if not anything_to_gain(graph):
             raise CheckmateError("nothing in the step can be recomputed: it has one plan only")
         needed = program.argument_bytes
-        arriving = needed if arriving is None else min(arriving, needed)
+        arriving = needed * batches_held() if arriving is None else min(arriving, needed)
         coming = arriving + program.constant_bytes
         resident = graph.fixed_bytes if elsewhere else resident_bytes(graph, coming)
         tries = request.trial_run and not elsewhere

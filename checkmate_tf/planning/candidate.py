@@ -32,6 +32,7 @@ class Candidate:
 
     Attributes:
         forecast: of its peaks.
+        tried_as_in_training: the steps of its trial run were those of training.
         exhausted: its trial run ran out of memory.
         preliminary: the first one, which is not tried: it uses too little of the budget, or so much
             that it may well hold more.
@@ -41,6 +42,7 @@ class Candidate:
 
     plan: Plan
     forecast: Forecast
+    tried_as_in_training: bool = False
     exhausted: bool = False
     preliminary: bool = False
     roomy: bool = False
@@ -50,6 +52,11 @@ class Candidate:
     def is_too_large(self) -> bool:
         """Whether it exhausts the device's memory: in its trial run, or else by its forecast."""
         return self.exhausted or (self.forecast.exhausts and self.plan.measured_peak is None)
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether it ran for trial, to the end or not."""
+        return self.exhausted or self.plan.measured_peak is not None
 
     @property
     def found(self) -> FoundPlan:

@@ -8,25 +8,21 @@ budget gets a trial run, which measures what the device really holds.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from math import ceil
 from statistics import median
 
-from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the_leanest
-from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     CORRECTIONS,
     ENOUGH_SHARES,
     EXHAUSTED,
     FIRST_SHARE,
-    FOUND_AGAIN,
     LARGE_CORRECTIONS,
     LARGE_STEP,
     LEANER_BY,
@@ -36,7 +32,10 @@ from checkmate_tf.planning.settings import (
     LEAST_TIME,
     PLAN_TIMES,
     SCATTER,
+    SCATTER_ALIKE,
 )
+from checkmate_tf.planning.situation import Situation
+from checkmate_tf.planning.too_small import held_more, no_schedule
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.plan import Plan
@@ -46,34 +45,6 @@ from solvers.graph import input_order_peak
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import LeastMemory, find_least_memory
 from solvers.problem import Order
-
-
-@dataclass(frozen=True)
-class Situation:
-    """What there is before planning.
-
-    Attributes:
-        extracted: the step.
-        resident: bytes that the device holds before it.
-        budget: bytes that it may hold, all in all.
-        margin: bytes of them that plans have to leave alone.
-        baseline_peak: bytes that the unchanged step is expected to need.
-        notes: what the user should know about costs and sizes.
-        measured_baseline_peak: bytes that it needed when it ran; None where it has not.
-    """
-
-    extracted: Extraction
-    resident: int
-    budget: int
-    margin: int
-    baseline_peak: int
-    notes: tuple[str, ...]
-    measured_baseline_peak: int | None = None
-
-    @property
-    def limit(self) -> int:
-        """Bytes that a plan may take."""
-        return self.budget - self.margin
 
 
 class PlanSearch:
@@ -99,7 +70,7 @@ class PlanSearch:
         self._schedules = ScheduleSolver(self._graph, solver, order, time_limit, self._interrupts)
         is_large = len(situation.extracted.program.operations) >= LARGE_STEP
         self._corrections = LARGE_CORRECTIONS if is_large else CORRECTIONS
-        self._offset = 0  # bytes that the latest trial run held more than was forecast
+        self._offset = 0  # bytes that are to be added to forecasts, by the latest trial run
 
     def run(self) -> FoundPlan:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
@@ -108,7 +79,7 @@ class PlanSearch:
             BudgetError: no schedule was found within the budget, or the leanest one held more when
                 it ran for trial.
         """
-        unchanged = self._unchanged_that_fits()
+        situation, unchanged = self._situation, self._unchanged_that_fits()
         if unchanged is not None:
             unchanged = self._told(self._tried(unchanged))
             if self._keeps(unchanged):
@@ -122,7 +93,9 @@ class PlanSearch:
         if unchanged is not None:
             seen.append(unchanged)
         if not seen:
-            raise self._too_small(first)
+            leanest = forecast(situation.extracted, self._least_memory.schedule, situation.resident)
+            needs = self._rarely_more(leanest)
+            raise no_schedule(situation, self._solver, first, self._least_memory, needs)
         best = self._best_effort(seen)
         return replace(best.found, keeps=self._keeps(best))
 
@@ -151,17 +124,19 @@ class PlanSearch:
         )
 
     def _first_that_keeps(self, first: Solution, seen: list[Candidate]) -> Candidate | None:
-        """The first plan that keeps the budget, or the next one if that is faster and keeps it too.
+        """The first plan that keeps the budget; if it is roomy, or the next one tried if faster.
 
         Those that do not are added to `seen`.
         """
         kept: Candidate | None = None
-        for candidate in map(self._told, self._candidates(first)):
+        for number, candidate in enumerate(map(self._told, self._candidates(first))):
             keeps = not candidate.preliminary and self._keeps(candidate)
             if kept is not None:
-                faster = keeps and candidate.plan.overhead < kept.plan.overhead
-                return candidate if faster else kept
-            if not keeps:
+                if keeps and candidate.plan.overhead < kept.plan.overhead:
+                    return candidate
+                if keeps or candidate.was_tried or number + 1 >= len(PLAN_TIMES):
+                    return kept
+            elif not keeps:
                 # Its function, with the constants in it, is not to stay beside the next one.
                 candidate = replace(candidate, function=None)
                 seen.append(candidate)
@@ -279,7 +254,7 @@ class PlanSearch:
         if self._keeps(best):
             return best
         if (best.plan.measured_peak or 0) > budget:
-            raise self._held_more(best)
+            raise held_more(self._situation, best.plan, self._expected(best))
         need = format_bytes(self._expected(best))
         if self._expected(best) > self._situation.limit:
             note = f"the leanest plan found may need {need}, more than the budget of "
@@ -304,12 +279,19 @@ class PlanSearch:
 
     def _expected(self, candidate: Candidate) -> int:
         """Bytes that the device will rarely hold more than."""
-        return self._rarely_more(candidate.forecast, candidate.plan.measured_peak)
+        return self._rarely_more(
+            candidate.forecast, candidate.plan.measured_peak, candidate.tried_as_in_training
+        )
 
-    def _rarely_more(self, expected: Forecast, measured: int | None = None) -> int:
+    def _rarely_more(
+        self, expected: Forecast, measured: int | None = None, alike: bool = False
+    ) -> int:
         seen = measured or expected.typical + self._offset
-        elsewhere = int(SCATTER * (seen - self._situation.resident))
-        return max(expected.worst + self._offset, seen + elsewhere)
+        activations = seen - self._situation.resident
+        if alike:
+            batch = self._situation.extracted.program.argument_bytes
+            return seen + int(min(SCATTER * activations, max(SCATTER_ALIKE * activations, batch)))
+        return max(expected.worst + self._offset, seen + int(SCATTER * activations))
 
     def _keeps(self, candidate: Candidate) -> bool:
         return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
@@ -360,62 +342,15 @@ class PlanSearch:
         if trial_run is None:
             return replace(candidate, exhausted=True)
         seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
-        self._offset = max(0, seen_more)
+        self._offset = seen_more if trial_run.as_in_training else max(0, seen_more)
         plan = replace(
             candidate.plan,
             predicted_peak=candidate.forecast.highest_of_ten + seen_more,
             measured_peak=max(trial_run.peaks),
         )
-        return replace(candidate, plan=plan, function=trial_run.function)
-
-    # Why there is none.
-
-    def _too_small(self, failed: Solution) -> BudgetError:
-        """An error about a budget for which the solver `failed`; it names one that will do."""
-        situation, graph = self._situation, self._graph
-        beside = situation.resident - graph.fixed_bytes
-        known = self._least_memory
-        leanest = forecast(situation.extracted, known.schedule, situation.resident)
-        least = int(FOUND_AGAIN * max(known.peak + beside, self._rarely_more(leanest)))
-        if known.peak + beside <= situation.limit:
-            return BudgetError(
-                f"{self._solver!r} found no schedule within {format_bytes(situation.limit)}, "
-                f"though there is one of {format_bytes(known.peak + beside)}: give it a longer "
-                "time_limit, or take another solver",
-                least=least,
-            )
-        # What the margin alone makes impossible is not impossible within the budget.
-        proved = failed.status is Status.INFEASIBLE and not situation.margin
-        how = "no schedule exists" if proved else "no schedule was found"
-        return BudgetError(
-            f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
-            f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
-            f"{self._what_would_do(least)} By the values alone that are live at once, none is "
-            f"possible below {format_bytes(known.bound + beside)}"
-            + about_the_largest_loop(situation.extracted, known.peak - graph.fixed_bytes),
-            least=least,
+        return replace(
+            candidate,
+            plan=plan,
+            function=trial_run.function,
+            tried_as_in_training=trial_run.as_in_training,
         )
-
-    def _held_more(self, best: Candidate) -> BudgetError:
-        """An error about the leanest plan found, which held more than the budget when it ran."""
-        situation, held = self._situation, best.plan.measured_peak or 0
-        least = self._expected(best)
-        return BudgetError(
-            f"budget {format_bytes(situation.budget)} is too small: the leanest plan found held "
-            f"{format_bytes(held)} in a trial run, {format_bytes(situation.resident)} of it "
-            f"variables, inputs and what else is held. {self._what_would_do(least)}",
-            least=least,
-        )
-
-    def _what_would_do(self, least: int) -> str:
-        """Two sentences: what the unchanged step needs, and what to write instead."""
-        situation = self._situation
-        measured = situation.measured_baseline_peak
-        unchanged = measured or situation.baseline_peak
-        how = "measured" if measured else "forecast"
-        told = f"The unchanged step needs {format_bytes(unchanged)} ({how}). "
-        told += f"What is likely to do is {format_bytes(least)} or more: budget={least}"
-        if situation.resident < least < unchanged:
-            share = (least - situation.resident) / (unchanged - situation.resident)
-            told += f", or budget={ceil(100 * share) / 100:g}"
-        return told + '; budget="min" takes the least that is found.'

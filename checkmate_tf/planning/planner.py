@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,9 +21,10 @@ from checkmate_tf.planning.baseline import Baseline, Baselines
 from checkmate_tf.planning.kept.kept_plan import KeptPlan
 from checkmate_tf.planning.kept.kept_plans import KeptPlans
 from checkmate_tf.planning.kept.step_content import step_content
-from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
+    batches_held,
     prepared,
     resident_bytes,
     structure_of,
@@ -30,7 +32,9 @@ from checkmate_tf.planning.preparation import (
 from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import PATIENCE
+from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRunner, can_run_for_trial, run_for_trial
+from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
@@ -100,7 +104,7 @@ class Planner:
             concrete: the traced step.
             batch_size: the first dimension of inputs that were traced without one.
             arriving: bytes that the device will hold before the step and does not hold yet; by
-                default those of the step's arguments.
+                default those of the batches that `fit` has ready.
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a larger signature
@@ -109,7 +113,7 @@ class Planner:
             CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
         request = self._request
-        with self._lock, apart(), noted_interrupts() as interrupts:
+        with self._lock, apart(), self._variables(), noted_interrupts() as interrupts:
             with phase("extract"):
                 program = resolve(concrete, batch_size)
             if has_several_replicas(program):
@@ -117,7 +121,8 @@ class Planner:
             extracted, notes = self._extracted(program, request)
             if not anything_to_gain(extracted.graph):
                 return None
-            arriving = program.argument_bytes if arriving is None else arriving
+            if arriving is None:
+                arriving = program.argument_bytes * batches_held()
             resident = resident_bytes(extracted.graph, arriving + program.constant_bytes)
             run = partial(trial_runner, extracted, arriving)
             return self._known_or_planned(extracted, notes, resident, run, interrupts)
@@ -217,7 +222,7 @@ class Planner:
     ) -> PlannedStep:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
-        with self._lock, apart(), noted_interrupts() as interrupts:
+        with self._lock, apart(), self._variables(), noted_interrupts() as interrupts:
             with phase("extract"):
                 program = resolve(concrete, batch_size)
             extracted, notes = self._extracted(program, request)
@@ -233,6 +238,10 @@ class Planner:
             planned = self._keep(planned, situation, baseline, ran=not baseline.note)
             self._remember(planned, situation)
             return planned
+
+    def _variables(self) -> AbstractContextManager[None]:
+        """Those of the step: nobody trains before its first plan."""
+        return variables_movable(not self._known)
 
     def _extracted(self, program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
         """The step's graph and what the user should know of it."""

@@ -9,8 +9,8 @@ from checkmate_tf.graph.cost_models import known_workspaces, step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.memory.measure import held_bytes, reserve
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.settings import KERNEL_ROOM
-from checkmate_tf.planning.shared_buffers import separate_variables
+from checkmate_tf.planning.settings import BATCHES_AHEAD, KERNEL_ROOM
+from checkmate_tf.planning.variable_places import pack_variables
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program
@@ -36,7 +36,7 @@ def prepared(
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
     reserve(program.fixed_bytes + live + KERNEL_ROOM)
-    separate_variables(program)
+    pack_variables(program.concrete)
     held = held_bytes() or 0
     costs = step_costs(request.costs, program)
     # After the costs: measuring those tells workspaces as well.
@@ -79,6 +79,11 @@ def resident_bytes(graph: ComputationGraph, coming: int = 0) -> int:
     if more > min(_LITTLE_BYTES, _LITTLE_SHARE * graph.fixed_bytes):
         _collect()
     return max(graph.fixed_bytes, (held_bytes() or 0) + coming)
+
+
+def batches_held() -> int:
+    """How many batches of inputs the device holds while a step of `fit` runs."""
+    return 1 + BATCHES_AHEAD if default_device().startswith("CPU") else 1
 
 
 def _collect() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.emission import Emitter
-from checkmate_tf.trace.operations import PASS_THROUGH, SOURCES, VIEWS
+from checkmate_tf.trace.operations import PASS_THROUGH, READS, SOURCES, VIEWS, under_views
 from checkmate_tf.trace.program import Program, Tensor
 
 _NO_ALIASES: Mapping[int, Any] = {}
@@ -21,6 +21,7 @@ class Instances:
         program: Program,
         emitter: Emitter,
         tiny: Collection[Tensor] = (),
+        in_place: Collection[int] = (),
     ) -> None:
         """What is not of the program must be provided by the emitter.
 
@@ -28,7 +29,11 @@ class Instances:
             program: the operations that are to be computed.
             emitter: into the graph that is being built.
             tiny: tensors that stay from their first computation on.
+            in_place: numbers of writes that go into the variable's own buffer.
         """
+        self.in_place = in_place
+        self.read_late = {under_views(program.operations[n].inputs[0]).name for n in in_place}
+        self.waits_for: Sequence[Any] = ()  # of what is being emitted
         self.program = program
         self.emitter = emitter
         self.number = {op.name: place for place, op in enumerate(program.operations)}
@@ -47,11 +52,15 @@ class Instances:
             alias: what to take instead of an input, by its id.
         """
         operation = self.program.operations[number]
+        self.waits_for = control_inputs
         inputs = [self.of(each) for each in operation.inputs]
+        self.waits_for = ()
         inputs = [alias.get(id(each), each) for each in inputs]
         if self.emitter.kernel_sums and operation.type == "AddN" and len(inputs) > 2:
             inputs = [inputs[place] for place in self.program.sums.order(operation)]
             copy = self.emitter.create_sum(operation, inputs, control_inputs)
+        elif number in self.in_place:
+            copy = self.emitter.create_write_in_place(operation, inputs, control_inputs)
         else:
             copy = self.emitter.create(operation, inputs, control_inputs)
         for index, output in enumerate(copy.outputs):
@@ -96,7 +105,9 @@ class Instances:
         if operation.name in self.program.constants:
             tensor = self._equal_constant(tensor)
         if operation.name in self.program.constants or operation.type in SOURCES:
-            self.emitter.create_shared(tensor.op, inputs)
+            # A variable that is written in place is copied for its readers: not before they run.
+            is_late = operation.type in READS and self._reads_late(operation)
+            self.emitter.create_shared(tensor.op, inputs, self.waits_for if is_late else ())
             return self.emitter.provided(tensor)
         assert operation.type in VIEWS, f"nothing stands for {tensor}"
         if operation.type in PASS_THROUGH:
@@ -108,6 +119,9 @@ class Instances:
                 # The inputs are held, so that no other tensor can get the id of one of them.
                 self.views[operation.name, index, key[2]] = output, inputs
         return self.views[key][0]
+
+    def _reads_late(self, operation: Any) -> bool:
+        return under_views(operation.inputs[0]).name in self.read_late
 
     def _there(self, tensor: Any) -> Any:
         """What stands for `tensor` already; None if it has yet to be made."""

@@ -1,8 +1,9 @@
 """Emit a schedule: create every computation anew, in order, on the newest values.
 
 The executor runs an operation as soon as it is ready, so order is what saves memory: each
-barrier group waits for the one before it. A barrier group is one operation of any size, and those
-after it that together need too little to matter, so that small ones may run side by side. What
+barrier group waits for the one before it. On a CPU a barrier group is one operation, so that every
+step asks for its buffers in the same order (`trace.repeatability`). Elsewhere those after it that
+together need too little to matter belong to it, so that small ones may run side by side. What
 oneDNN fuses whatever control edges say stays in one barrier group. Sources and views get no edge.
 """
 
@@ -20,6 +21,7 @@ from checkmate_tf.rewriting.ordered_bodies import attributes_in_order
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program, Tensor
+from checkmate_tf.trace.repeatability import has_one_order, written_in_place
 from solvers import Schedule, simulate
 
 GROUP_SHARE = 0.01
@@ -56,6 +58,11 @@ class Replay:
     """What has been emitted so far, and what the next operation waits for."""
 
     @classmethod
+    def is_in_turn(cls) -> bool:
+        """Whether each operation waits for the one before it."""
+        return has_one_order()
+
+    @classmethod
     def emitter_of(cls, program: Program) -> Emitter:
         """What copies operations of `program` into the default graph.
 
@@ -84,7 +91,9 @@ class Replay:
         self.schedule = schedule
         self.program: Program = extraction.program
         self.emitter = emitter
-        self.instances = Instances(extraction.program, emitter, extraction.tiny)
+        self.in_turn = self.is_in_turn()
+        in_place = written_in_place(self.program) if self.in_turn else frozenset[int]()
+        self.instances = Instances(self.program, emitter, extraction.tiny, in_place)
         self.group_bytes = GROUP_SHARE * peak
         self.waits_for = list(waits_for)  # the barrier group before
         self.group: list[Any] = []  # emitted after it so far
@@ -93,7 +102,10 @@ class Replay:
     def run(self) -> Instances:
         """Create them all; returns what stands for the tensors of the step afterwards."""
         for number in self.extraction.prologue:
-            self.instances.emit(number, [])
+            if self.in_turn:
+                self._emit_part([number])
+            else:
+                self.instances.emit(number, [])
         for node, attached in self.extraction.computations(self.schedule):
             for part in parts_of_node(self.program.operations, self.extraction.nodes[node]):
                 self._emit_part(part)
@@ -110,7 +122,7 @@ class Replay:
         for member in part:
             self.small_bytes += sum(t.bytes for t in self.program.produced[member])
             self.small_bytes += self.extraction.workspaces[member]
-        if self.small_bytes > self.group_bytes or not self.group:
+        if self.in_turn or self.small_bytes > self.group_bytes or not self.group:
             self._close_group()
         alias = self._aliases(part)
         self.group += [
@@ -149,7 +161,7 @@ class Replay:
 
     def _emit_attached(self, node: int, attached: Sequence[int]) -> None:
         """What runs once, beside the schedule, but before a large tensor that it reads may go."""
-        if not self.extraction.graph.nodes[node].recomputable:
+        if self.in_turn or not self.extraction.graph.nodes[node].recomputable:
             # The rest of a variable's update; what follows may count on its buffers.
             for number in attached:
                 self._emit_part([number])

@@ -35,6 +35,11 @@ class TiedReplay(Replay):
     """As `Replay`; recomputations in a row form a run, which waits for what was there before it."""
 
     @classmethod
+    def is_in_turn(cls) -> bool:
+        """See `Replay`; XLA orders operations, and gives variables their buffers, by itself."""
+        return False
+
+    @classmethod
     def emitter_of(cls, program: Program) -> Emitter:
         """See `Replay`; functions are left alone, for XLA has an order of its own."""
         return EmitterForXLA(program.concrete.graph, tf.compat.v1.get_default_graph())

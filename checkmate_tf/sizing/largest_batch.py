@@ -10,7 +10,7 @@ from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.planner import Planner
-from checkmate_tf.planning.preparation import device_workspaces
+from checkmate_tf.planning.preparation import batches_held, device_workspaces
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import spoken_progress
@@ -113,6 +113,7 @@ def largest_batch(
         budget=size,
         overhead=parse_overhead(overhead),
         held=0 if not_here else held_bytes() or 0,
+        batches=1 if not_here or target.model is None else batches_held(),
         workspace=known_workspaces(costs) if not_here else device_workspaces(default_device()),
         not_here=not_here,
         first=example.size if example else None,

@@ -33,6 +33,7 @@ class Asked:
         budget: bytes on the device at any moment.
         overhead: extra time as a share of a step; None for one more forward pass.
         held: bytes that the device holds now, before the step is called with anything.
+        batches: of inputs that the device holds while a step runs.
         workspace: bytes that an operation needs on the device only while it runs.
         not_here: why nothing can be tried on the device; "" if it is here.
         first: a batch size that the step takes; None if none is known.
@@ -42,6 +43,7 @@ class Asked:
     budget: int
     overhead: float | None
     held: int
+    batches: int
     workspace: Callable[[Operation], int]
     not_here: str
     first: int | None
@@ -78,11 +80,11 @@ def question_of(
     ends = [programs[size].argument_bytes for size in (first, 2 * first)]
     each = (ends[1] - ends[0]) / first
     rest = ends[0] - first * each
-    held = asked.held + large.program.argument_bytes
+    held = asked.held + asked.batches * large.program.argument_bytes
     question = Question(
         graph=GraphOfBatch((far, main), (small.graph, graph)),
         budget=asked.budget,
-        held=lambda size: asked.held + round(each * size + rest),
+        held=lambda size: asked.held + asked.batches * round(each * size + rest),
         most_cost=graph.one_pass_cost * (1 + asked.most_overhead(graph)),
         order=asked.request.order,
         waste=lambda schedule: _waste(large, schedule, held),

@@ -26,6 +26,15 @@ from profiles.tensorflow_internals import (
 
 _NOT_COPIED = frozenset(["_class", "_gradient_op_type"])
 
+_SLICE_OF_ALL = {
+    "Index": tf.compat.v1.AttrValue(type=tf.int32.as_datatype_enum),
+    "ellipsis_mask": tf.compat.v1.AttrValue(i=1),
+} | {
+    f"{name}_mask": tf.compat.v1.AttrValue(i=0)
+    for name in ("begin", "end", "new_axis", "shrink_axis")
+}
+"""Of a strided slice, `[...]`."""
+
 OtherAttributes = Callable[[Any], tuple[dict[str, Any], tuple[Any, ...]]]
 """For an operation: attributes that replace its own, and the functions that they name."""
 
@@ -104,6 +113,29 @@ class Emitter:
             made = self._create(operation, [made.outputs[0], each], (), attributes)
         return made
 
+    def create_write_in_place(
+        self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
+    ) -> Any:
+        """As `create`, for an AssignVariableOp that writes the same bits into the old buffer.
+
+        It is `variable[...] = value`. TensorFlow would exchange the buffer for the value's.
+        """
+        handle, value = inputs
+        with self.target.control_dependencies(None), tf.device(operation.device or None):
+            all_of_it, step = tf.constant([0]), tf.constant([1])
+        copy = create_operation(
+            self.target,
+            "ResourceStridedSliceAssign",
+            [handle, all_of_it, all_of_it, step, value],
+            control_inputs,
+            name=operation.name.rsplit("/", 1)[-1],
+            attributes=_SLICE_OF_ALL
+            | {"T": tf.compat.v1.AttrValue(type=value.dtype.base_dtype.as_datatype_enum)},
+            device=operation.device,
+        )
+        self._copy_traceback(operation, copy)
+        return copy
+
     def alias(self, tensor: Any) -> Any:
         """`tensor` in the same buffer, made by another operation.
 
@@ -154,9 +186,11 @@ class Emitter:
             self._tracebacks[kept] = kept
         set_traceback(copy, self._tracebacks[lines])
 
-    def create_shared(self, operation: Any, inputs: list[Any]) -> None:
-        """Create a copy of `operation` on `inputs` that stands for it from now on."""
-        copy = self.create(operation, inputs)
+    def create_shared(
+        self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
+    ) -> None:
+        """As `create`, of what stands for `operation` from now on."""
+        copy = self.create(operation, inputs, control_inputs)
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             self.provide(original, made)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from checkmate_tf.trace.depth_first import finish
 from profiles.tensorflow_internals import captured_tensors
 
 
@@ -24,3 +26,23 @@ def captures(concrete: Any) -> list[tuple[Any, Any]]:
         (placeholder, placeholder if callable(each) else each)
         for placeholder, each in zip(inner, captured, strict=True)
     ]
+
+
+def waiting_for_arguments(concrete: Any, operations: Iterable[Any]) -> set[str]:
+    """Names of those of its operations that can't run before the arguments are there."""
+    arguments = {each.op.name for each in argument_placeholders(concrete)}
+    waits: dict[str, bool] = {}
+
+    def finish_one(operation: Any) -> None:
+        name = operation.name
+        waits[name] = name in arguments or any(waits[each.name] for each in _before(operation))
+
+    wanted = list(operations)
+    for each in wanted:
+        finish(each, waits, lambda operation: operation.name, _before, finish_one)
+    return {each.name for each in wanted if waits[each.name]}
+
+
+def _before(operation: Any) -> Iterator[Any]:
+    yield from (each.op for each in operation.inputs)
+    yield from operation.control_inputs

@@ -93,7 +93,9 @@ def tradeoff(
             concrete = traced_for(target, batch, request.batch_size)
         if request.batch_size is None and has_unknown_sizes(concrete):
             request = replace(request, batch_size=_first_size(example))
-        sweep = swept(concrete, request, int(points), _arriving(example), elsewhere)
+        # What `fit` calls the step with, it has several of.
+        arriving = None if target.model is not None else _arriving(example)
+        sweep = swept(concrete, request, int(points), arriving, elsewhere)
     return Tradeoff(sweep.plans, sweep.impossible, sweep.asked, sweep.stopped)
 
 

@@ -49,7 +49,8 @@ def test_eager_train_step_trains_alike_within_the_budget():
     for ours_value, plain_value in zip(ours, plain, strict=True):
         np.testing.assert_allclose(ours_value, plain_value, rtol=2e-2, atol=2e-4)
     assert keeps_its_budget_or_says_so(step.plan)
-    assert step.plan.predicted_peak < step.plan.baseline_peak
+    # The share is of what the unchanged step took, on a busy machine more than was forecast of it.
+    assert step.plan.predicted_peak < step.plan.measured_baseline_peak
 
 
 def test_a_trial_run_leaves_no_trace():

@@ -17,12 +17,15 @@ def variables(path):
 
 @pytest.mark.parametrize("one_dnn", [False, True])
 def test_same_bits(tmp_path, one_dnn):
-    """Three steps of a real model, plain and rematerialized, with graph fusions off."""
+    """Three steps of a real model, plain and rematerialized, with graph fusions off.
+
+    The least budget, not a share of what the plain step took: beside busy processes that took so
+    much more that nothing had to be recomputed for half of it.
+    """
     options = {"side": 64, "batch": 8, "exact": True, "one_dnn": one_dnn}
     plain = run_trial("MobileNetV2", 3, save=tmp_path / "plain.npz", **options)
-    budget = int(plain["resident"] + 0.5 * (max(plain["peaks"]) - plain["resident"]))
     path = tmp_path / "ours.npz"
-    ours = run_trial("MobileNetV2", 3, budget=budget, save=path, time_limit=10, **options)
+    ours = run_trial("MobileNetV2", 3, budget="min", save=path, time_limit=10, **options)
     assert ours["plan"]["recomputations"] > 0
     assert ours["losses"] == plain["losses"]
     for one, other in zip(variables(path), variables(tmp_path / "plain.npz"), strict=True):

@@ -69,5 +69,5 @@ def test_fit_stays_within_the_budget_where_its_optimizer_begins(tmp_path, one_dn
     assert figures["recomputations"] > 0
     assert figures["variables"] > 0.3 * figures["budget"], "slots must matter"
     # Once in several processes all fits hold 4 % more than the trial run did, and up to 1.8 % more
-    # than the budget; why is not known. Slots of their own: planning/test_shared_buffers.
+    # than the budget; why is not known. Slots of their own: planning/test_variable_places.
     assert max(figures["peaks"]) <= 1.05 * figures["budget"]

@@ -9,7 +9,7 @@ from typing import Any
 from checkmate_tf.planning import settings
 from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept.plan_store import Entry
-from checkmate_tf.planning.plan_search import Situation
+from checkmate_tf.planning.situation import Situation
 from checkmate_tf.plans.documents import read
 from checkmate_tf.plans.plan import Plan
 from solvers import CheckmateError, ComputationGraph, format_bytes, simulate

@@ -22,8 +22,8 @@ from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept import plan_store
 from checkmate_tf.planning.kept.kept_plan import OTHER_STEP, KeptPlan, kept_plan, named_plan
 from checkmate_tf.planning.kept.step_content import step_content
-from checkmate_tf.planning.plan_search import Situation
 from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning_display import announce_beside
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.program import Program

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -22,23 +22,27 @@ from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.planning.settings import (
     COPIES_MATTER,
+    EPOCH,
+    EQUAL_STEPS,
     FIRST_TRIAL_STEPS,
     TRIAL_SECONDS,
     TRIAL_STEPS,
     UNCHANGED_STEPS,
 )
+from checkmate_tf.planning.trial.input_pipeline import batches_like
 from checkmate_tf.planning.trial.variable_copies import (
     can_copy,
     copied_bytes,
     copy_written,
     run_on_copies,
+    written_bytes,
 )
+from checkmate_tf.planning.variable_places import gaps_filled, outside_tensor, variables_aside
 from checkmate_tf.rewriting.rewrite import as_function
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
-from checkmate_tf.trace.sizes import tensor_bytes
 from profiles.devices import default_device
 from profiles.tensorflow_internals import cancellable, function_again
 from solvers import Schedule
@@ -74,10 +78,13 @@ class TrialRun:
             the step's variables, for which some optimizers take memory only when they are written.
         function: what ran, on flat arguments. None where its kernels have drawn random numbers,
             which training would miss.
+        as_in_training: the copies lay where the variables do, no other batch was made meanwhile,
+            and the steps repeated themselves at last: so do those of training.
     """
 
     peaks: tuple[int, ...]
     function: Callable[..., Any] | None
+    as_in_training: bool = False
 
 
 SaysEnough = Callable[[int], bool]
@@ -99,8 +106,8 @@ def run_for_trial(
 ) -> TrialRun | None:
     """Run a few steps by `schedule`; None if they were too large for the device.
 
-    They are fewer if the highest peak of the first ones `says_enough`. Of the step's arguments
-    `arriving` bytes are not on the device yet, by default all.
+    They are fewer if they repeat themselves, or the highest peak of the first ones `says_enough`.
+    Of the step's arguments `arriving` bytes are not on the device yet, by default all.
 
     Raises:
         TrialRunError: the step refused its made-up inputs, or took very long on them, or the
@@ -108,10 +115,11 @@ def run_for_trial(
     """
     function = as_function(extracted, schedule)
     program = extracted.program
-    peaks = peaks_on_trial(function, program, program.fixed_bytes, says_enough, arriving)
-    if peaks is None:
+    added = _tried(function, program, program.fixed_bytes, says_enough, arriving)
+    if added is None:
         return None
-    return TrialRun(peaks, None if has_generators(extracted) else function)
+    again = None if has_generators(extracted) else function
+    return TrialRun(added.over(program.fixed_bytes), again, added.as_in_training)
 
 
 def peaks_on_trial(
@@ -133,16 +141,8 @@ def peaks_on_trial(
     Raises:
         TrialRunError: as `run_for_trial`.
     """
-    added = _added(
-        program,
-        function,
-        TRIAL_STEPS,
-        lambda held, most: says_enough(max(held, fixed_bytes) + most),
-        arriving,
-    )
-    if added is None:
-        return None
-    return added.over(fixed_bytes)
+    added = _tried(function, program, fixed_bytes, says_enough, arriving)
+    return None if added is None else added.over(fixed_bytes)
 
 
 def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
@@ -165,6 +165,19 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     return tuple(peak - resident for peak in added.over(program.fixed_bytes))
 
 
+def _tried(
+    function: Any, program: Program, fixed_bytes: int, says_enough: SaysEnough, arriving: int | None
+) -> _Added | None:
+    """What the steps of a trial run add, as `peaks_on_trial`."""
+    return _added(
+        program,
+        function,
+        TRIAL_STEPS,
+        lambda held, most: says_enough(max(held, fixed_bytes) + most),
+        arriving,
+    )
+
+
 @dataclass(frozen=True)
 class _Added:
     """What was seen of some steps.
@@ -173,11 +186,13 @@ class _Added:
         before: bytes that are held before each but the first, the step's inputs among them.
         constants: bytes of them that the first step has left, as TensorFlow's constants.
         peaks: bytes that each step adds to those at most.
+        as_in_training: see `TrialRun`.
     """
 
     before: int
     constants: int
     peaks: tuple[int, ...]
+    as_in_training: bool
 
     def over(self, fixed_bytes: int) -> tuple[int, ...]:
         """The peaks where a step is known to have so many bytes beside what it adds."""
@@ -193,44 +208,81 @@ def _added(
 ) -> _Added | None:
     """What some steps on copies add to what is held; None if they were too large for the device.
 
-    They are FIRST_TRIAL_STEPS if what was held before and what these add at most `says_enough`.
-    Made-up inputs lie beside the step's own ones, which count instead. After the first step the
-    copies are made anew, out of the way.
+    They are FIRST_TRIAL_STEPS if what was held before and what these add at most `says_enough`, and
+    no more from where they repeat themselves.
+    Made-up inputs lie beside the step's own ones, which count instead. The copies lie where the
+    variables lie in training, if those can be put aside; else they are made anew after the first
+    step, out of the way.
     """
     gc.collect()  # functions that were tried before hold the constants that TensorFlow made there
     before = held_bytes() or 0
+    with variables_aside(function) as aside:
+        return _added_by_copies(program, function, steps, says_enough, arriving, before, aside)
+
+
+def _added_by_copies(
+    program: Program,
+    function: Any,
+    steps: int,
+    says_enough: Callable[[int, int], bool],
+    arriving: int | None,
+    before: int,
+    in_place: bool,
+) -> _Added | None:
+    """As `_added`: `before` bytes were held; copies are `in_place`, where the variables were."""
     try:
-        copies = copy_written(function)
+        with gaps_filled(written_bytes(function)) if in_place else nullcontext():
+            copies = copy_written(function)
     except tf.errors.ResourceExhaustedError as error:
         raise TrialRunError(_NO_ROOM) from error
     copied = copied_bytes(copies)
     try:
-        arguments = _made_up_arguments(program)
-        made_up = sum(tensor_bytes(each.dtype, each.shape) or 0 for each in arguments)
-        beside = before + copied + made_up
-        before += made_up if arriving is None else arriving
-        run = partial(run_on_copies, function, arguments, copies)
+        made_up = program.argument_bytes
+        arriving = made_up if arriving is None else arriving
+        several = in_place and arriving > made_up
+        # Where the step's own are on the device already, nothing may take another piece of it.
+        arguments = _made_up_arguments(program, several or (in_place and arriving == 0))
+        beside = (held_bytes() or 0) if in_place else before + copied + made_up
+        before += arriving
+        batches: Iterator[Any] = repeat(arguments)
         peaks: list[int] = []
         constants = 0
         while len(peaks) < steps:
             with _at_most(TRIAL_SECONDS):
-                peak = measure_peak(run, device=default_device())
+                peak = measure_peak(_run_step, function, batches, copies, device=default_device())
             if not peaks:
                 constants = max(0, (held_bytes() or 0) - beside)
-                copies = _out_of_the_way(function, copies)
-                run = partial(run_on_copies, function, arguments, copies)
+                if not in_place:
+                    copies = _out_of_the_way(function, copies)
             peaks.append(peak - beside - constants)
+            if several and len(peaks) == 1:
+                beside += arriving
+            if several and len(peaks) % EPOCH == 1:
+                del batches
+                batches = batches_like(arguments)
             if len(peaks) == FIRST_TRIAL_STEPS and says_enough(before + constants, max(peaks)):
                 break
+            if _repeat(peaks):
+                break
     except tf.errors.ResourceExhaustedError as error:
-        if copied < COPIES_MATTER * (held_bytes() or 0):
+        if in_place or copied < COPIES_MATTER * (held_bytes() or 0):
             return None
         raise TrialRunError(_NO_ROOM) from error
     except tf.errors.CancelledError as error:
         raise TrialRunError(f"a run on made-up inputs took over {TRIAL_SECONDS:g} s") from error
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
-    return _Added(before + constants, constants, tuple(peaks))
+    as_in_training = in_place and not several and _repeat(peaks)
+    return _Added(before + constants, constants, tuple(peaks), as_in_training)
+
+
+def _repeat(peaks: Sequence[int]) -> bool:
+    """Whether the last steps held the same bytes."""
+    return len(peaks) >= FIRST_TRIAL_STEPS and len(set(peaks[-EQUAL_STEPS:])) == 1
+
+
+def _run_step(function: Any, batches: Iterator[Any], copies: dict[str, tf.Variable]) -> list[Any]:
+    return run_on_copies(function, next(batches), copies)
 
 
 def _out_of_the_way(function: Any, copies: dict[str, tf.Variable]) -> dict[str, tf.Variable]:
@@ -266,11 +318,15 @@ def _at_most(seconds: float) -> Iterator[None]:
             timer.cancel()
 
 
-def _made_up_arguments(program: Program) -> list[Any]:
+def _made_up_arguments(program: Program, outside: bool) -> list[Any]:
+    """Valid inputs; with `outside`, not in the allocator's memory."""
     generator = np.random.default_rng(0)
     placeholders = argument_placeholders(program.concrete)
     sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
-    return [_made_up(each.shape, each.dtype, generator) for each in sized]
+    made = [_made_up(each.shape, each.dtype, generator) for each in sized]
+    if outside:
+        return [each if each.dtype == tf.string else outside_tensor(each) for each in made]
+    return made
 
 
 def _made_up(shape: tf.TensorShape, dtype: tf.DType, generator: np.random.Generator) -> Any:

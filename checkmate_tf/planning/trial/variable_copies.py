@@ -30,13 +30,28 @@ def copy_written(concrete: Any) -> dict[str, tf.Variable]:
     """A copy of every variable that the step may write, by `resource_name` of the variable.
 
     A copy has the variable's bits, type and static shape, and lies on its device in a buffer of
-    its own.
+    its own. The largest is made first, as variables are laid down (`planning.variable_places`).
     """
+    written = [
+        (handle, variable_content(placeholder))
+        for placeholder, handle in written_captures(concrete)
+    ]
     copies: dict[str, tf.Variable] = {}
-    for placeholder, handle in written_captures(concrete):
+    for handle, content in sorted(written, key=lambda each: -_bytes(*each)):
         if resource_name(handle) not in copies:
-            copies[resource_name(handle)] = _copy(handle, variable_content(placeholder))
+            copies[resource_name(handle)] = _copy(handle, content)
     return copies
+
+
+def written_bytes(concrete: Any) -> int:
+    """Bytes of the variables that the step may write."""
+    written = {resource_name(handle): (p, handle) for p, handle in written_captures(concrete)}
+    return sum(_bytes(handle, variable_content(p)) for p, handle in written.values())
+
+
+def _bytes(handle: Any, content: Any) -> int:
+    value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.as_dtype(content.dtype))
+    return tensor_bytes(value.dtype, value.shape) or 0
 
 
 def copied_bytes(copies: dict[str, tf.Variable]) -> int:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_program, extract_step
 from checkmate_tf.graph.step_operations import step_operations
 from checkmate_tf.trace.fusions import fuses_into
+from checkmate_tf.trace.inputs import waiting_for_arguments
 from checkmate_tf.trace.operations import is_stateful
 from profiles.profile import Measurement, Profile
 from profiles.profiled import ProfiledCosts
@@ -29,6 +30,19 @@ def test_every_operation_is_in_exactly_one_place(extracted):
     placed += [m for attached in extracted.attached for m in attached]
     placed += extracted.prologue
     assert sorted(placed) == list(range(len(extracted.program.operations)))
+
+
+def test_what_needs_no_batch_comes_first(extracted):
+    """The count of iterations, for instance, but not the labels' type or an image's shape."""
+    operations = [extracted.program.operations[number] for number in extracted.prologue]
+    late = [
+        operation.name in waiting_for_arguments(extracted.program.concrete, [operation])
+        for operation in operations
+    ]
+    assert late == sorted(late)
+    assert set(late) == {False, True}
+    early = {each.type for each, waits in zip(operations, late, strict=True) if not waits}
+    assert "AssignVariableOp" in early or "AssignAddVariableOp" in early
 
 
 def test_few_nodes_for_many_operations(extracted):

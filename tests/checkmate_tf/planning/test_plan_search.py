@@ -11,9 +11,10 @@ import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.planning import plan_search
-from checkmate_tf.planning.plan_search import PlanSearch, Situation
+from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
+from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun
 from solvers import BudgetError, Schedule, simulate
 from solvers.graph.bounds import least_need

@@ -16,7 +16,7 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning.settings import FIRST_TRIAL_STEPS
+from checkmate_tf.planning.settings import FIRST_TRIAL_STEPS, TRIAL_STEPS
 from checkmate_tf.planning.trial import trial_run as trial_run_module
 from checkmate_tf.planning.trial.trial_run import can_run_for_trial, run_for_trial
 from solvers import Schedule
@@ -63,6 +63,18 @@ def test_fewer_steps_where_the_first_ones_leave_no_doubt():
     trial_run = run_for_trial(extracted, Schedule(range(len(extracted.graph))), says_enough)
     assert len(trial_run.peaks) == FIRST_TRIAL_STEPS
     assert seen == [max(trial_run.peaks)]
+
+
+@pytest.mark.parametrize("more", [0, 1 << 20])
+def test_fewer_steps_where_they_repeat_themselves(more):
+    rows = tf.Variable(1 << 18)
+
+    def step(x):
+        noise = tf.random.stateless_uniform([rows.assign_add(more)], [0, 1])
+        return tf.reduce_sum(tf.exp(x)) + tf.reduce_sum(tf.sin(noise))
+
+    steps = len(run_in_order(step).peaks)
+    assert FIRST_TRIAL_STEPS < steps <= TRIAL_STEPS if more else steps == FIRST_TRIAL_STEPS
 
 
 def test_every_bit_stays():
@@ -185,7 +197,7 @@ def fail():
 
 
 @pytest.mark.parametrize("end", [interrupt, fail])
-@pytest.mark.parametrize("run", [0, 4, 7])
+@pytest.mark.parametrize("run", [0, 2, FIRST_TRIAL_STEPS - 1])
 @pytest.mark.parametrize("after", [False, True])
 def test_an_end_in_the_midst_of_a_trial_run_changes_nothing(
     model_and_step, monkeypatch, end, run, after

@@ -1,0 +1,154 @@
+"""Where the variables of a step lie: in one block, each in a buffer of its own.
+
+What is free between them decides how much the allocator wastes in a step, and how a trial run
+differs from training. Keras makes variables amid other buffers, and those that it makes while it
+traces, as optimizers make their slots in `fit`, begin as constants: all zeros of one shape are one
+buffer until they are written, between a step's activations. So before a plan is made the values
+are taken out of the allocator's memory and laid down again, the largest first.
+
+On a CPU alone: on other devices a variable can't have its value in the host's memory. And before
+the first plan of a step alone: later, another thread may train while this one plans, and what it
+writes between a value's copy and its assignment would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from checkmate_tf.trace.side_effects import written_captures
+from profiles.devices import default_device
+from profiles.tensorflow_internals import variable_content
+
+_ALIGNMENT = 64
+"""Bytes. TensorFlow takes over numpy's memory, and copies nothing, if it begins at a multiple."""
+
+_SMALLEST_GAP, _MOST_GAPS = 4096, 4096
+"""Bytes of the smallest gap that is filled, and the number of fillers at most."""
+
+_MOVABLE: ContextVar[bool] = ContextVar("movable", default=True)
+
+
+@contextmanager
+def variables_movable(movable: bool) -> Iterator[None]:
+    """Say whether nobody writes to the variables meanwhile, so that their values may be moved."""
+    token = _MOVABLE.set(movable)
+    try:
+        yield
+    finally:
+        _MOVABLE.reset(token)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A variable whose value is in the host's memory for a while."""
+
+    handle: Any
+    dtype: tf.DType
+    bytes: int
+    address: int
+
+
+def pack_variables(concrete: Any) -> None:
+    """Lay the values of the variables that `concrete` may write down anew; they keep their bits."""
+    with variables_aside(concrete):
+        pass
+
+
+@contextmanager
+def variables_aside(concrete: Any) -> Iterator[bool]:
+    """Keep the values of variables that it may write out of the allocator's memory meanwhile.
+
+    They can be read and written all the time. Yields whether this was possible. Afterwards they lie
+    in one block, as far as there is room for one.
+    """
+    possible = _MOVABLE.get() and default_device().startswith("CPU")
+    places = list(_moved_out(concrete)) if possible else []
+    try:
+        yield bool(places)
+    finally:
+        with gaps_filled(sum(each.bytes for each in places)):
+            for place in sorted(places, key=lambda each: -each.bytes):
+                value = _value(place.handle, place.dtype)
+                # What another thread has written meanwhile lies in the allocator's memory already.
+                if _array(value).ctypes.data == place.address:
+                    copy = tf.raw_ops.DeepCopy(x=value)
+                    tf.raw_ops.AssignVariableOp(resource=place.handle, value=copy)
+
+
+@contextmanager
+def gaps_filled(size: int) -> Iterator[None]:
+    """Fill the gaps in the allocator's memory meanwhile; a block of `size` bytes stays free.
+
+    The allocator gives out the smallest piece that is large enough, and the whole piece if it is
+    less than twice as large. So a variable in a gap may hold more than its own bytes.
+    """
+    fillers: list[Any] = []
+    with suppress(tf.errors.ResourceExhaustedError):
+        block = _address(_empty(2 * size))
+        filler = size
+        while filler >= _SMALLEST_GAP and len(fillers) < _MOST_GAPS:
+            made = _empty(filler)
+            if block <= _address(made) < block + 2 * size:
+                filler //= 2
+            else:
+                fillers.append(made)
+    yield
+
+
+def outside_tensor(tensor: Any) -> Any:
+    """A tensor of equal bits on the CPU, in memory that its allocator doesn't count.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> float(outside_tensor(tf.constant(2.5)))
+        2.5
+    """
+    array = _array(tensor)
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    aligned = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    aligned[...] = array
+    return tf.raw_ops.Identity(input=aligned)
+
+
+def _empty(size: int) -> Any:
+    return tf.raw_ops.Empty(shape=[size], dtype=tf.uint8)
+
+
+def _address(tensor: Any) -> int:
+    return int(_array(tensor).ctypes.data)
+
+
+def _moved_out(concrete: Any) -> Iterator[_Place]:
+    handles: dict[str, tuple[Any, tf.DType]] = {}
+    for placeholder, handle in written_captures(concrete):
+        content = variable_content(placeholder)
+        if content is None or not hasattr(handle, "numpy"):  # or of a graph that is being built
+            continue
+        dtype = tf.as_dtype(content.dtype)
+        is_numeric = dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_bool
+        if is_numeric and tf.raw_ops.VarIsInitializedOp(resource=handle):
+            handles.setdefault(repr(handle), (handle, dtype))
+    for handle, dtype in handles.values():
+        value, again = _value(handle, dtype), _value(handle, dtype)
+        if _address(value) != _address(again):
+            continue  # TensorFlow copies it for readers and writers: it can't take over a buffer
+        outside = outside_tensor(value)
+        tf.raw_ops.AssignVariableOp(resource=handle, value=outside)
+        yield _Place(handle, dtype, _array(outside).nbytes, _array(outside).ctypes.data)
+
+
+def _value(handle: Any, dtype: tf.DType) -> Any:
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+
+
+def _array(value: Any) -> Any:
+    """The buffer of a tensor on the CPU, as an array that is no copy."""
+    return np.asarray(value)
