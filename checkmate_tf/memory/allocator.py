@@ -85,6 +85,11 @@ class BestFitAllocator:
         """Let `peak` start again at what is held now."""
         self.peak = self.held
 
+    @property
+    def free_pieces(self) -> tuple[tuple[int, int], ...]:
+        """(size, address) of all free pieces, sorted; with what is held, all that is to come."""
+        return tuple(self._free)
+
     def _split(self, address: int, size: int) -> None:
         piece = self._pieces[address]
         rest = address + size

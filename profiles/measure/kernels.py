@@ -21,20 +21,39 @@ _KEEP_REPEATS = {"arithmetic_optimization": False, "dependency_optimization": Fa
 
 
 class Kernel:
-    """An operation on random inputs, ready to run on a device.
+    """An operation on made-up inputs, ready to run on a device.
 
     Raises:
         NotMeasurableError: it is stateful, calls functions, or its inputs depend on data.
     """
 
-    def __init__(self, operation: Operation, device: str) -> None:
+    def __init__(self, operation: Operation, device: str, equal: bool = False) -> None:
+        """The numbers that it works on are random, or all `equal` where they don't matter."""
         parts = operation.parts if isinstance(operation, Fusion) else (operation,)
         for part in parts:
             _check(part)
         self._operation = operation
         self._device = device
         with tf.device(device):
-            self._inputs = random_inputs(operation)
+            self._inputs = random_inputs(operation, equal)
+
+    def once(self) -> Callable[[], Any]:
+        """A call that runs the kernel once, without a graph around it where it needs none.
+
+        Making a graph takes longer than most kernels.
+
+        Raises:
+            NotMeasurableError: as for `function`.
+        """
+        operation, device = self._operation, self._device
+        if isinstance(operation, Fusion | Nested):
+            return self.function(1)
+
+        def run() -> Any:
+            with self._accepted(), tf.device(device):
+                return tf.nest.flatten(_run(operation, _values(operation, self._inputs)))
+
+        return run
 
     def function(self, repeats: int) -> Callable[[], Any]:
         """A call that runs the kernel `repeats` times, one after the other, in one graph.
@@ -142,11 +161,7 @@ def _set_apart(operation: Operation, given: dict[int, Any]) -> dict[int, Any]:
 
 def _once(operation: Operation, given: dict[int, Any]) -> tuple[list[Any], list[Any]]:
     """Outputs and operations of one run, in the default graph."""
-    known = dict(operation.constants)
-    values = [
-        given[number] if number in given else tf.constant(known[number], dtype=size.dtype)
-        for number, size in enumerate(operation.inputs)
-    ]
+    values = _values(operation, given)
     if isinstance(operation, Nested):
         return _imported(operation, values)
     if not isinstance(operation, Fusion):
@@ -157,6 +172,15 @@ def _once(operation: Operation, given: dict[int, Any]) -> tuple[list[Any], list[
         operations.append(_create(part, [values[number] for number in wire]))
         values += operations[-1].outputs
     return [values[number] for number in operation.results], operations
+
+
+def _values(operation: Operation, given: dict[int, Any]) -> list[Any]:
+    """All inputs: those that are `given`, and those that are known."""
+    known = dict(operation.constants)
+    return [
+        given[number] if number in given else tf.constant(known[number], dtype=size.dtype)
+        for number, size in enumerate(operation.inputs)
+    ]
 
 
 def _imported(call: Nested, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -182,6 +206,14 @@ def _after(operations: Sequence[Any]) -> Any:
 
 def _create(operation: Operation, inputs: Sequence[Any]) -> Any:
     """The operation, created in the default graph."""
+    made = _run(operation, inputs)
+    if isinstance(made, tf.Operation):
+        return made
+    return tf.nest.flatten(made)[0].op
+
+
+def _run(operation: Operation, inputs: Sequence[Any]) -> Any:
+    """What TensorFlow's function of this kind returns; in a graph, it creates the operation."""
     definition = operation_definition(operation.type)
     function = getattr(tf.raw_ops, operation.type)
     values = list(map(_handle, inputs))
@@ -199,10 +231,7 @@ def _create(operation: Operation, inputs: Sequence[Any]) -> Any:
         value = operation.attribute(attribute.name)
         if attribute.name not in inferred and value is not None:
             arguments[attribute.name] = list(value) if isinstance(value, tuple) else value
-    made = function(**arguments)
-    if isinstance(made, tf.Operation):
-        return made
-    return tf.nest.flatten(made)[0].op
+    return function(**arguments)
 
 
 def _parameters(definition: Any, function: Any) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Run one operation on a device, and see how long it takes and what it needs beside its output.
 
-The operation runs in a graph, as in a train step, on random inputs of valid range.
+It is timed in a graph, as in a train step, on random inputs of valid range.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Me
 def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int = 2) -> int | None:
     """The workspace alone, as `measure` finds it, in a fraction of the time.
 
+    What the numbers are, and whether there is a graph around the kernel, makes no difference to it.
+
     Raises:
         NotMeasurableError, CheckmateError: as `measure` does.
 
@@ -80,7 +82,7 @@ def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int 
         True
     """
     check_device(device)
-    single = Kernel(operation, device).function(1)
+    single = Kernel(operation, device, equal=True).once()
     # The first run may need more than the others, but none needs less than nothing.
     first = _run(single, device).workspace
     return first and _workspace([_run(single, device) for _ in range(repeats)])

@@ -1,4 +1,4 @@
-"""Random inputs on which an operation can run: indices within bounds, numbers under a root."""
+"""Made-up inputs on which an operation can run: indices within bounds, numbers under a root."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class NotMeasurableError(ValueError):
     """The operation can't run by itself on made-up inputs."""
 
 
-def random_inputs(operation: Operation) -> dict[int, Any]:
+def random_inputs(operation: Operation, equal: bool = False) -> dict[int, Any]:
     """A tensor for every input of `operation` that is not known in advance, by its number.
 
     Floating-point numbers are from 0.1 to 1, indices and labels anywhere within their bounds,
     truth values of both kinds; other integers are 0, which is valid where few others are. A
     handle is that of a variable, returned here, of what a function reads from it, else as large
-    as the largest other input. The values are the same every time.
+    as the largest other input. The values are the same every time. With `equal`, floating-point
+    numbers are all equal, which takes a tenth of the time.
 
     Raises:
         NotMeasurableError: an input's size or content depends on data.
@@ -33,16 +34,20 @@ def random_inputs(operation: Operation) -> dict[int, Any]:
     return {
         number: _variable(operation, number)
         if size.dtype == "resource"
-        else _random(operation, size, bounds.get(number, 1), generator)
+        else _random(operation, size, bounds.get(number, 1), generator, equal)
         for number, size in enumerate(operation.inputs)
         if number not in known
     }
 
 
-def _random(operation: Operation, size: TensorSize, bound: int, generator: Any) -> Any:
+def _random(
+    operation: Operation, size: TensorSize, bound: int, generator: Any, equal: bool = False
+) -> Any:
     dtype = tf.as_dtype(size.dtype)
     if any(length < 0 for length in size.shape) or dtype in (tf.variant, tf.string):
         raise NotMeasurableError(f"{operation.type} reads {size.dtype} of shape {size.shape}")
+    if dtype.is_floating and equal:
+        return tf.fill(size.shape, tf.constant(0.5, dtype))
     if dtype.is_floating:
         # Stateless, or the user's own random numbers would be others after a measurement.
         return tf.random.stateless_uniform(size.shape, (0, 0), 0.1, 1.0, dtype)

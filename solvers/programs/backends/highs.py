@@ -31,7 +31,7 @@ def solve(
     Args:
         stop: once it is set, by another thread, the answer is what has been found by then.
     """
-    program: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    program: Any = _Silent()  # type: ignore[no-untyped-call]
     options = {
         "output_flag": False,
         "time_limit": max(0.01, time_limit),
@@ -49,6 +49,15 @@ def solve(
         program.setSolution(point)
     _run(program, stop or threading.Event())
     return _result(program, model)
+
+
+class _Silent(highspy.Highs):
+    """HiGHS that prints nothing: from 1.16 on it greets while it is constructed."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802
+        """The first call of its constructor."""
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
 
 
 def _run(program: Any, stop: threading.Event) -> None:

@@ -164,5 +164,5 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
     monkeypatch.setattr(ScheduleSolver, "solved", noted)
     with pytest.warns(UserWarning, match="may need"):
         PlanSearch(situation, "auto", "free", 8.0, None).run()
-    assert len(asked) == 5
+    assert len(asked) > 1, "the first plan must be corrected"
     assert min(asked) >= least_need(graph)

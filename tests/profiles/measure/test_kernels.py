@@ -27,6 +27,17 @@ def test_the_result_is_the_operations(repeats: int) -> None:
     np.testing.assert_allclose(result, left.numpy() @ right.numpy(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("operation", [PRODUCT, FUSED], ids=lambda each: each.type)
+def test_run_once_it_computes_the_same(operation: Operation) -> None:
+    kernel = Kernel(operation, "CPU:0")
+    np.testing.assert_allclose(kernel.once()(), kernel.function(1)(), rtol=1e-5)
+
+
+def test_equal_numbers() -> None:
+    (result,) = Kernel(PRODUCT, "CPU:0", equal=True).once()()
+    np.testing.assert_allclose(result, np.full((4, 6), 5 * 0.5**2))
+
+
 def test_a_fusion_passes_values_on_between_its_parts() -> None:
     image, window, bias = random_inputs(FUSED).values()
     (result,) = Kernel(FUSED, "CPU:0").function(2)()

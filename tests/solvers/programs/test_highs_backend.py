@@ -36,6 +36,11 @@ def test_an_optimum_with_its_bound() -> None:
     assert result.values.round().tolist() == [1, 1, 0]
 
 
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    solve(knapsack(), time_limit=5)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_relaxation_is_lower() -> None:
     result = solve(knapsack().relaxed(), time_limit=5)
     assert result.objective == pytest.approx(-9 - 0.4 * 6 / 4)
