@@ -10,7 +10,9 @@ Source of the rules: bfc_allocator.cc of TensorFlow's TSL.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 _ALIGNMENT = 256
 _MOST_WASTE = 128 << 20
@@ -49,13 +51,52 @@ class BestFitAllocator:
         self._pieces = {0: _Piece(limit, True, None, None)}
         self._free = [(limit, 0)]  # (size, address), sorted
 
+    @classmethod
+    def laid_out(
+        cls, free: Iterable[tuple[int, int]], held: Iterable[tuple[int, int]], endless: int
+    ) -> BestFitAllocator:
+        """An allocator amid whose memory other buffers lie for good.
+
+        Args:
+            free: (address, bytes) of free pieces.
+            held: the same of buffers that may be released later on; they count as held. What lies
+                between all these does not.
+            endless: address of a free piece that never ends; all others lie below it.
+
+        Example:
+            >>> allocator = BestFitAllocator.laid_out([(0, 512)], [(1024, 256)], 1280)
+            >>> allocator.allocate(512), allocator.allocate(512), allocator.held
+            (0, 1280, 1280)
+        """
+        pieces = [(address, size, True) for address, size in free]
+        pieces += [(address, _aligned(size), False) for address, size in held]
+        pieces = sorted([*pieces, (endless, _ALL, True)])
+        between = [
+            (one + size, other - one - size, False)
+            for (one, size, _), (other, _, _) in pairwise(pieces)
+            if one + size < other
+        ]
+        filled = sorted(pieces + between)
+        addresses = [None, *(address for address, _, _ in filled), None]
+        allocator = cls()
+        allocator._pieces = {
+            address: _Piece(size, is_free, before, after)
+            for (address, size, is_free), before, after in zip(
+                filled, addresses, addresses[2:], strict=False
+            )
+        }
+        allocator._free = sorted((size, address) for address, size, is_free in pieces if is_free)
+        allocator.held = sum(_aligned(size) for _, size in held)
+        allocator.reset_peak()
+        return allocator
+
     def allocate(self, size: int) -> int:
         """The address of a new buffer of at least `size` bytes.
 
         Raises:
             NoPieceError: there is no such piece.
         """
-        size = max(1, -(-size // _ALIGNMENT)) * _ALIGNMENT
+        size = _aligned(size)
         place = bisect_left(self._free, (size, 0))
         if place == len(self._free):
             raise NoPieceError
@@ -115,3 +156,7 @@ class BestFitAllocator:
         piece = self._pieces[address]
         piece.free = False
         self._free.pop(bisect_left(self._free, (piece.size, address)))
+
+
+def _aligned(size: int) -> int:
+    return max(1, -(-size // _ALIGNMENT)) * _ALIGNMENT

@@ -40,7 +40,7 @@ from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.user_warnings import warn_user
-from solvers import BudgetError, Solution, Status, format_bytes, solve
+from solvers import BudgetError, Schedule, Solution, Status, format_bytes, solve
 from solvers.graph import input_order_peak
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import LeastMemory, find_least_memory
@@ -93,8 +93,7 @@ class PlanSearch:
         if unchanged is not None:
             seen.append(unchanged)
         if not seen:
-            leanest = forecast(situation.extracted, self._least_memory.schedule, situation.resident)
-            needs = self._rarely_more(leanest)
+            needs = self._rarely_more(self._forecast(self._least_memory.schedule))
             raise no_schedule(situation, self._solver, first, self._least_memory, needs)
         best = self._best_effort(seen)
         return replace(best.found, keeps=self._keeps(best))
@@ -279,19 +278,24 @@ class PlanSearch:
 
     def _expected(self, candidate: Candidate) -> int:
         """Bytes that the device will rarely hold more than."""
-        return self._rarely_more(
-            candidate.forecast, candidate.plan.measured_peak, candidate.tried_as_in_training
-        )
+        if candidate.plan.measured_peak is None:
+            return self._rarely_more(candidate.forecast)
+        seen, alike = candidate.plan.measured_peak, candidate.tried_as_in_training
+        return seen + self._room(seen) if alike else self._rarely_more(candidate.forecast, seen)
 
-    def _rarely_more(
-        self, expected: Forecast, measured: int | None = None, alike: bool = False
-    ) -> int:
+    def _rarely_more(self, expected: Forecast, measured: int | None = None) -> int:
+        """The same, by a forecast, and what was seen in other steps than those of training."""
         seen = measured or expected.typical + self._offset
         activations = seen - self._situation.resident
-        if alike:
-            batch = self._situation.extracted.program.argument_bytes
-            return seen + int(min(SCATTER * activations, max(SCATTER_ALIKE * activations, batch)))
+        if self._situation.repeats_itself and not measured:
+            return max(expected.worst + self._offset, seen + self._room(seen))
         return max(expected.worst + self._offset, seen + int(SCATTER * activations))
+
+    def _room(self, seen: int) -> int:
+        """Bytes that steps which repeat themselves may hold more than was seen of one."""
+        activations = seen - self._situation.resident
+        batch = self._situation.extracted.program.argument_bytes
+        return int(min(SCATTER * activations, max(SCATTER_ALIKE * activations, batch)))
 
     def _keeps(self, candidate: Candidate) -> bool:
         return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
@@ -308,9 +312,7 @@ class PlanSearch:
         graph, situation = self._graph, self._situation
         assert solution.schedule is not None
         assert solution.cost is not None
-        expected = forecast(
-            situation.extracted, solution.schedule, situation.resident, allocator_limit()
-        )
+        expected = self._forecast(solution.schedule)
         plan = Plan(
             graph=graph,
             schedule=solution.schedule,
@@ -323,6 +325,11 @@ class PlanSearch:
             measured_baseline_peak=situation.measured_baseline_peak,
         )
         return Candidate(plan, expected)
+
+    def _forecast(self, schedule: Schedule) -> Forecast:
+        situation, limit = self._situation, allocator_limit()
+        extracted, resident = situation.extracted, situation.resident
+        return forecast(extracted, schedule, resident, limit, situation.layout)
 
     def _tried(self, candidate: Candidate) -> Candidate:
         """The candidate after a trial run, where one is possible."""

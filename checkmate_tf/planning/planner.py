@@ -15,6 +15,7 @@ from checkmate_tf.distribution.emission import ReplicatedStep
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
+from checkmate_tf.memory.layout import MemoryLayout
 from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline, Baselines
@@ -25,6 +26,7 @@ from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
     batches_held,
+    layout_for,
     prepared,
     resident_bytes,
     structure_of,
@@ -125,7 +127,10 @@ class Planner:
                 arriving = program.argument_bytes * batches_held()
             resident = resident_bytes(extracted.graph, arriving + program.constant_bytes)
             run = partial(trial_runner, extracted, arriving)
-            return self._known_or_planned(extracted, notes, resident, run, interrupts)
+            lay_out = partial(layout_for, extracted, arriving)
+            return self._known_or_planned(
+                extracted, notes, resident, run, interrupts, lay_out=lay_out
+            )
 
     def _known_or_planned(
         self,
@@ -135,6 +140,7 @@ class Planner:
         run: Callable[[], TrialRunner | None],
         interrupts: Interrupts,
         exchange_peak: int = 0,
+        lay_out: Callable[[], MemoryLayout | None] = lambda: None,
     ) -> PlannedStep:
         """A plan for what the device holds.
 
@@ -144,6 +150,7 @@ class Planner:
             run: tells what runs it for trial, if anything does; called only if it is to run.
             interrupts: those of the user.
             exchange_peak: bytes that are needed in any case.
+            lay_out: tells how the device's memory lies; called only if a plan is made.
         """
         request, graph = self._request, extracted.graph
         structure = structure_of(graph)
@@ -167,6 +174,7 @@ class Planner:
             self._remember(planned, situation)
             return planned
         is_smaller = self._baselines.is_smaller(baseline)
+        situation = replace(situation, layout=lay_out())
         planned = _planned(situation, request, run(), interrupts, is_smaller)
         self._baselines.note(baseline)
         interrupts.pass_on()
@@ -231,7 +239,8 @@ class Planner:
             resident = resident_bytes(extracted.graph)
             baseline = self._baselines.of(extracted, structure, resident, run=False)
             situation = situation_of(extracted, request, notes, baseline, baseline.peak)
-            situation = replace(situation, margin=margin)
+            layout = layout_for(extracted, arriving)
+            situation = replace(situation, margin=margin, layout=layout)
             run = trial_runner(extracted, arriving)
             planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()

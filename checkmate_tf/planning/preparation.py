@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from checkmate_tf.graph.cost_models import known_workspaces, step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
+from checkmate_tf.memory.layout import MemoryLayout, memory_layout
 from checkmate_tf.memory.measure import held_bytes, reserve
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import BATCHES_AHEAD, KERNEL_ROOM
@@ -18,6 +19,7 @@ from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import ComputationGraph
+from solvers.graph import input_order_peak
 
 _LITTLE_BYTES, _LITTLE_SHARE = 1 << 20, 0.01
 """What is held beside the step's own may be garbage up to so many bytes and that share of these: a
@@ -79,6 +81,21 @@ def resident_bytes(graph: ComputationGraph, coming: int = 0) -> int:
     if more > min(_LITTLE_BYTES, _LITTLE_SHARE * graph.fixed_bytes):
         _collect()
     return max(graph.fixed_bytes, (held_bytes() or 0) + coming)
+
+
+def layout_for(extracted: Extraction, arriving: int) -> MemoryLayout | None:
+    """How the device's memory lies before the step; `arriving` bytes will come before it."""
+    program = extracted.program
+    largest = input_order_peak(extracted.graph) - extracted.graph.fixed_bytes
+    layout = memory_layout(program.captured, largest)
+    if layout is None:
+        return None
+    coming = [program.constant_bytes] if program.constant_bytes else []
+    if arriving:
+        sizes = program.argument_sizes
+        times = arriving // max(1, sum(sizes))
+        coming += sizes * times if times * sum(sizes) == arriving else [arriving]
+    return replace(layout, arriving=tuple(coming))
 
 
 def batches_held() -> int:

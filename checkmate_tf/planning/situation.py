@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.memory.layout import MemoryLayout
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Situation:
         baseline_peak: bytes that the unchanged step is expected to need.
         notes: what the user should know about costs and sizes.
         measured_baseline_peak: bytes that it needed when it ran; None where it has not.
+        layout: of the device's memory, where it can be told.
     """
 
     extracted: Extraction
@@ -28,6 +30,17 @@ class Situation:
     baseline_peak: int
     notes: tuple[str, ...]
     measured_baseline_peak: int | None = None
+    layout: MemoryLayout | None = None
+
+    @property
+    def repeats_itself(self) -> bool:
+        """Whether steps are expected to hold what was forecast, and what a trial run held.
+
+        So it is where the layout is known, unless an input pipeline makes batches meanwhile.
+        """
+        arriving = sum(self.layout.arriving) if self.layout is not None else None
+        program = self.extracted.program
+        return arriving is not None and arriving <= program.argument_bytes + program.constant_bytes
 
     @property
     def limit(self) -> int:

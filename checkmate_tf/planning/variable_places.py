@@ -14,7 +14,7 @@ writes between a value's copy and its assignment would be lost.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from checkmate_tf.memory.layout import address_of, fill_gaps
 from checkmate_tf.trace.side_effects import written_captures
 from profiles.devices import default_device
 from profiles.tensorflow_internals import variable_content
@@ -89,17 +90,9 @@ def gaps_filled(size: int) -> Iterator[None]:
     The allocator gives out the smallest piece that is large enough, and the whole piece if it is
     less than twice as large. So a variable in a gap may hold more than its own bytes.
     """
-    fillers: list[Any] = []
-    with suppress(tf.errors.ResourceExhaustedError):
-        block = _address(_empty(2 * size))
-        filler = size
-        while filler >= _SMALLEST_GAP and len(fillers) < _MOST_GAPS:
-            made = _empty(filler)
-            if block <= _address(made) < block + 2 * size:
-                filler //= 2
-            else:
-                fillers.append(made)
+    fillers = list(fill_gaps(size, _SMALLEST_GAP, _MOST_GAPS))
     yield
+    del fillers
 
 
 def outside_tensor(tensor: Any) -> Any:
@@ -118,14 +111,6 @@ def outside_tensor(tensor: Any) -> Any:
     return tf.raw_ops.Identity(input=aligned)
 
 
-def _empty(size: int) -> Any:
-    return tf.raw_ops.Empty(shape=[size], dtype=tf.uint8)
-
-
-def _address(tensor: Any) -> int:
-    return int(_array(tensor).ctypes.data)
-
-
 def _moved_out(concrete: Any) -> Iterator[_Place]:
     handles: dict[str, tuple[Any, tf.DType]] = {}
     for placeholder, handle in written_captures(concrete):
@@ -138,7 +123,7 @@ def _moved_out(concrete: Any) -> Iterator[_Place]:
             handles.setdefault(repr(handle), (handle, dtype))
     for handle, dtype in handles.values():
         value, again = _value(handle, dtype), _value(handle, dtype)
-        if _address(value) != _address(again):
+        if address_of(value) != address_of(again):
             continue  # TensorFlow copies it for readers and writers: it can't take over a buffer
         outside = outside_tensor(value)
         tf.raw_ops.AssignVariableOp(resource=handle, value=outside)

@@ -85,9 +85,14 @@ class Program:
     @property
     def argument_bytes(self) -> int:
         """Bytes of what the step is called with."""
+        return sum(self.argument_sizes)
+
+    @property
+    def argument_sizes(self) -> list[int]:
+        """The same, of each argument."""
         placeholders = argument_placeholders(self.concrete)
         given = [self.sized[each.op.name].outputs[0] for each in placeholders]
-        return sum(tensor_bytes(each.dtype, each.shape) or 0 for each in given)
+        return [tensor_bytes(each.dtype, each.shape) or 0 for each in given]
 
     @cached_property
     def sums(self) -> SumOrders:

@@ -1,0 +1,138 @@
+"""How the allocator's memory lies: its free pieces, found by filling them for a moment.
+
+The allocator gives out the smallest piece that is large enough. So buffers of falling sizes fill
+every gap, and what falls into the largest piece, which is without end here, says that the gaps of
+that size are all filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from checkmate_tf.memory.measure import counts_small_buffers, held_bytes
+from profiles.devices import default_device
+from profiles.tensorflow_internals import variable_content
+
+_SMALLEST = 256
+"""Bytes of the smallest piece that TensorFlow's allocator has."""
+
+_BELOW = 1 << 60
+"""What is subtracted from addresses above the piece without end."""
+
+_MOST_FILLERS = 16384
+"""After so many the search ends: a memory in so many pieces has never been seen."""
+
+
+@dataclass(frozen=True)
+class MemoryLayout:
+    """What lies where, in the memory of the CPU's allocator, before a step.
+
+    Addresses of other regions than that of the largest piece may be moved, to lie below it.
+
+    Attributes:
+        free: (address, bytes) of its free pieces, but for the largest.
+        endless: address of the largest free piece.
+        variables: (address, bytes) of the step's variables, by the id of their handle. Those that
+            TensorFlow copies for every reader stay where they are, and are not among them.
+        arriving: bytes of buffers that are made before the step.
+    """
+
+    free: tuple[tuple[int, int], ...]
+    endless: int
+    variables: dict[int, tuple[int, int]]
+    arriving: tuple[int, ...] = field(default=())
+
+
+def fill_gaps(size: int, smallest: int, most: int) -> Iterator[Any]:
+    """Buffers that fill the gaps; a piece for a block of `size` bytes stays free.
+
+    Args:
+        size: bytes of the largest gap that is looked for.
+        smallest: bytes of the smallest one.
+        most: buffers, of which the caller must hold all.
+    """
+    with suppress(tf.errors.ResourceExhaustedError):
+        block = address_of(_empty(2 * size))
+        filler, count = size, 0
+        while filler >= smallest and count < most:
+            made = _empty(filler)
+            if block <= address_of(made) < block + 2 * size:
+                filler //= 2
+            else:
+                count += 1
+                yield made
+
+
+def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
+    """How the memory of the CPU's allocator lies now; None where nothing tells, and elsewhere.
+
+    Args:
+        captured: (placeholder, handle) of the step's variables.
+        size: bytes of the largest piece that can be a gap.
+    """
+    if not default_device().startswith("CPU") or held_bytes() is None:
+        return None
+    if not counts_small_buffers():
+        return None
+    endless = address_of(_empty(2 * size))
+    held = held_bytes() or 0
+    fillers, pieces = [], []
+    for each in fill_gaps(size, _SMALLEST, _MOST_FILLERS):
+        fillers.append(each)
+        before, held = held, held_bytes() or 0
+        pieces.append((address_of(each), held - before))
+    if len(fillers) == _MOST_FILLERS:
+        return None
+    free = [(_below(address, endless), each) for address, each in _joined(sorted(pieces))]
+    variables = {
+        handle: (_below(address, endless), each)
+        for address, (handle, each) in _places(captured).items()
+    }
+    return MemoryLayout(tuple(free), endless, variables)
+
+
+def address_of(tensor: Any) -> int:
+    """Where the buffer of a tensor on the CPU begins."""
+    return int(np.asarray(tensor).ctypes.data)
+
+
+def _joined(pieces: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same, with what touches as one."""
+    start = 0
+    for number, (one, other) in enumerate(pairwise([*pieces, (-1, 0)])):
+        if one[0] + one[1] != other[0]:
+            yield pieces[start][0], one[0] + one[1] - pieces[start][0]
+            start = number + 1
+
+
+def _below(address: int, endless: int) -> int:
+    return address - _BELOW if address > endless else address
+
+
+def _places(captured: Sequence[tuple[Any, Any]]) -> dict[int, tuple[int, int]]:
+    """By address, the id of a variable's handle and its bytes."""
+    found: dict[int, tuple[int, int]] = {}
+    for placeholder, handle in captured:
+        content = variable_content(placeholder)
+        if content is None or not hasattr(handle, "numpy"):  # or of a graph that is being built
+            continue
+        if not tf.raw_ops.VarIsInitializedOp(resource=handle):
+            continue
+        dtype = tf.as_dtype(content.dtype)
+        if not (dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_bool):
+            continue
+        value, again = (tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype) for _ in range(2))
+        if address_of(value) == address_of(again):
+            found.setdefault(address_of(value), (id(handle), np.asarray(value).nbytes))
+    return found
+
+
+def _empty(size: int) -> Any:
+    return tf.raw_ops.Empty(shape=[size], dtype=tf.uint8)
