@@ -7,7 +7,7 @@ that is known, steps that run in one order are forecast to a hundredth.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import mean, median, stdev
@@ -61,7 +61,7 @@ def forecast(
     schedule: Schedule,
     held: int = 0,
     limit: int | None = None,
-    layout: MemoryLayout | None = None,
+    layouts: Sequence[MemoryLayout] = (),
 ) -> Forecast:
     """Simulate the allocator for a few dozen steps.
 
@@ -71,51 +71,57 @@ def forecast(
         held: bytes that the device holds before the step; what is more than the step's own
             variables and inputs stays beside it all the time.
         limit: bytes that the allocator has in all, gaps between buffers included.
-        layout: of the memory in which the steps will run; else variables lie in one block, and
-            nothing beside them.
+        layouts: of the memory in which the steps may run, each of which gets such steps; else
+            variables lie in one block, and nothing beside them.
     """
-    simulation = _Simulation(extraction, BestFitAllocator(), layout)
-    beside = max(0, held - simulation.allocator.held)
     runs = execution(extraction, schedule)
-    peaks = tuple(peak + beside for peak in simulation.steps(runs, _STEPS))
-    return Forecast(peaks, limit is not None and _exhausts(extraction, runs, limit - beside))
+    simulations = [_laid_out(extraction, layout) for layout in layouts]
+    peaks: list[int] = []
+    beside = 0
+    for simulation in simulations or [_in_one_block(extraction, BestFitAllocator())]:
+        beside = max(0, held - simulation.allocator.held)
+        peaks += [peak + beside for peak in simulation.steps(runs, _STEPS)]
+    return Forecast(tuple(peaks), limit is not None and _exhausts(extraction, runs, limit - beside))
 
 
 def _exhausts(extraction: Extraction, runs: Execution, limit: int) -> bool:
     try:
-        for _ in _Simulation(extraction, BestFitAllocator(limit)).steps(runs, _STEPS):
+        for _ in _in_one_block(extraction, BestFitAllocator(limit)).steps(runs, _STEPS):
             pass
     except NoPieceError:
         return True
     return False
 
 
+def _in_one_block(extraction: Extraction, allocator: BestFitAllocator) -> _Simulation:
+    """The step's variables in an `allocator`, and behind them its inputs."""
+    captured = extraction.program.captured
+    sizes = {id(handle): variable_bytes(inner) for inner, handle in captured}
+    address = {handle: allocator.allocate(size) for handle, size in sizes.items() if size}
+    allocator.allocate(max(1, extraction.program.fixed_bytes - sum(sizes.values())))
+    return _Simulation(extraction, allocator, address)
+
+
+def _laid_out(extraction: Extraction, layout: MemoryLayout) -> _Simulation:
+    """The step's variables where they lie, and what comes before it."""
+    variables = layout.variables
+    allocator = BestFitAllocator.laid_out(layout.free, variables.values(), layout.endless)
+    for size in layout.arriving:
+        allocator.allocate(size)
+    address = {handle: place for handle, (place, _) in variables.items()}
+    return _Simulation(extraction, allocator, address)
+
+
 class _Simulation:
     """An allocator with a step's variables in it."""
 
     def __init__(
-        self,
-        extraction: Extraction,
-        allocator: BestFitAllocator,
-        layout: MemoryLayout | None = None,
+        self, extraction: Extraction, allocator: BestFitAllocator, address: dict[int, int]
     ) -> None:
-        """Lay variables and inputs down in an `allocator`, unless there is a `layout` of them."""
+        """The variables lie in `allocator`, at the `address` of each, by the id of its handle."""
         self.allocator = allocator
-        captured = extraction.program.captured
-        self.handle = {inner.name: id(handle) for inner, handle in captured}
-        if layout is not None:
-            held = layout.variables
-            self.address = {handle: address for handle, (address, _) in held.items()}
-            self.allocator = BestFitAllocator.laid_out(layout.free, held.values(), layout.endless)
-            for size in layout.arriving:
-                self.allocator.allocate(size)
-            return
-        sizes = {id(handle): variable_bytes(inner) for inner, handle in captured}
-        self.address = {
-            handle: self.allocator.allocate(size) for handle, size in sizes.items() if size
-        }
-        rest = extraction.program.fixed_bytes - sum(sizes.values())
-        self.allocator.allocate(max(1, rest))
+        self.address = address
+        self.handle = {inner.name: id(handle) for inner, handle in extraction.program.captured}
 
     def steps(self, execution: Execution, count: int) -> Iterator[int]:
         """The peaks of `count` steps, one after the other.

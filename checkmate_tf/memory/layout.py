@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +25,9 @@ _SMALLEST = 256
 
 _BELOW = 1 << 60
 """What is subtracted from addresses above the piece without end."""
+
+_ONE_MORE = 300 << 10
+"""Bytes of a buffer that may lie in the memory or not."""
 
 _MOST_FILLERS = 16384
 """After so many the search ends: a memory in so many pieces has never been seen."""
@@ -48,6 +51,15 @@ class MemoryLayout:
     endless: int
     variables: dict[int, tuple[int, int]]
     arriving: tuple[int, ...] = field(default=())
+
+    def and_alike(self) -> tuple[MemoryLayout, ...]:
+        """This one, and others that it may be in training.
+
+        A small buffer that lies elsewhere can change how large ones fall by some per cent. A
+        schedule that holds much more in one of these than in another has a lucky forecast.
+        """
+        one_more = replace(self, arriving=(*self.arriving, _ONE_MORE))
+        return self, replace(self, free=()), one_more
 
 
 def fill_gaps(size: int, smallest: int, most: int) -> Iterator[Any]:

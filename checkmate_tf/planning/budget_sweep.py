@@ -22,6 +22,7 @@ from checkmate_tf.planning.planner import situation_of, trial_runner, with_origi
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
     batches_held,
+    layout_for,
     prepared,
     prepared_elsewhere,
     resident_bytes,
@@ -118,6 +119,8 @@ def swept(
         tries = request.trial_run and not elsewhere
         baseline = Baselines().of(extracted, structure_of(graph), resident, run=tries)
         situation = situation_of(extracted, request, notes, baseline, baseline.peak)
+        if tries:
+            situation = replace(situation, layout=layout_for(extracted, arriving))
         run = trial_runner(extracted, arriving) if tries else None
         search = BudgetSweep(situation, request, run, interrupts)
         with phase("solve"):

@@ -23,6 +23,9 @@ from checkmate_tf.planning.settings import (
     ENOUGH_SHARES,
     EXHAUSTED,
     FIRST_SHARE,
+    FORECAST_AIM,
+    FORECAST_PLANS,
+    FORECAST_SHARE,
     LARGE_CORRECTIONS,
     LARGE_STEP,
     LEANER_BY,
@@ -190,9 +193,43 @@ class PlanSearch:
     def _first_ones(self, first: Solution) -> Generator[Candidate, None, float]:
         """Plans, each solved for a budget that is corrected by what came out before.
 
-        Returns that of the last one. What was tried for it is not held beside the leaner ones.
+        Returns that of the leanest one. What was tried for it is not held beside the leaner ones.
         """
-        allowed, shares, least = self._allowed, self._corrections, least_need(self._graph)
+        if self._situation.layout is None:
+            return (yield from self._each_tried(first))
+        return (yield from self._fastest_tried(first))
+
+    def _fastest_tried(self, first: Solution) -> Generator[Candidate, None, float]:
+        """Several plans, of which those that are forecast to keep the budget are tried in turn."""
+        allowed, found, leanest = self._allowed, list[Candidate](), FIRST_SHARE * self._allowed
+        solution, activations = first, leanest
+        aim = FORECAST_AIM if self._situation.repeats_itself else self._corrections.aim
+        while solution.schedule is not None:
+            candidate = self._planned(solution)
+            found.append(candidate)
+            used = self._used(candidate)
+            fits = used <= allowed and not candidate.is_too_large
+            is_good = max(activations, used) >= self._corrections.near_enough * allowed
+            if len(found) == FORECAST_PLANS or (fits and is_good):
+                break
+            leanest = min(leanest, activations)
+            activations = self._corrected(activations, aim * allowed / max(1, used), leanest)
+            solution = self._schedules.solved(
+                activations, PLAN_TIMES[-1], enough_share=FORECAST_SHARE
+            )
+        for candidate in sorted(found, key=lambda each: each.plan.overhead):
+            yield self._tried_if_it_fits(candidate)
+        return leanest
+
+    def _corrected(self, activations: float, factor: float, leanest: float) -> float:
+        """Bytes to solve for next; below what one node alone needs there is no schedule."""
+        least = least_need(self._graph)
+        corrected = min(activations * factor, self._allowed)
+        return corrected if corrected >= least else (least + leanest) / 2
+
+    def _each_tried(self, first: Solution) -> Generator[Candidate, None, float]:
+        """Plans that are tried one by one, for forecasts alone can't tell which is the best."""
+        allowed, shares = self._allowed, self._corrections
         activations = leanest = FIRST_SHARE * allowed
         for number, (share, enough) in enumerate(zip(PLAN_TIMES, ENOUGH_SHARES, strict=True)):
             if number:
@@ -215,9 +252,7 @@ class PlanSearch:
                 candidate = replace(candidate, roomy=roomy and candidate.plan.overhead > 0)
             yield candidate
             leanest = activations
-            activations *= shares.aim * allowed / max(1, used)
-            if activations < least:
-                activations = (least + leanest) / 2  # no schedule exists below
+            activations = self._corrected(activations, shares.aim * allowed / max(1, used), leanest)
         return leanest
 
     def _leaner_ones(self, activations: float) -> Iterator[Candidate]:
@@ -226,14 +261,13 @@ class PlanSearch:
             activations *= 1 - LEANER_BY
             solution = self._schedules.solved(activations, LEANER_TIME, number)
             if solution.schedule is not None:
-                yield self._tried_if_it_fits(solution)
+                yield self._tried_if_it_fits(self._planned(solution))
         # Rules look for no leanest one.
         solution = self._schedules.solved(None, LEANEST_TIMES[-1], solver="auto")
         if solution.schedule is not None:
-            yield self._tried_if_it_fits(solution)
+            yield self._tried_if_it_fits(self._planned(solution))
 
-    def _tried_if_it_fits(self, solution: Solution) -> Candidate:
-        candidate = self._planned(solution)
+    def _tried_if_it_fits(self, candidate: Candidate) -> Candidate:
         return self._tried(candidate) if self._keeps(candidate) else candidate
 
     def _best_effort(self, seen: list[Candidate]) -> Candidate:
@@ -327,9 +361,10 @@ class PlanSearch:
         return Candidate(plan, expected)
 
     def _forecast(self, schedule: Schedule) -> Forecast:
-        situation, limit = self._situation, allocator_limit()
+        situation = self._situation
+        layouts = situation.layout.and_alike() if situation.layout is not None else ()
         extracted, resident = situation.extracted, situation.resident
-        return forecast(extracted, schedule, resident, limit, situation.layout)
+        return forecast(extracted, schedule, resident, allocator_limit(), layouts)
 
     def _tried(self, candidate: Candidate) -> Candidate:
         """The candidate after a trial run, where one is possible."""
@@ -348,12 +383,17 @@ class PlanSearch:
             return replace(candidate, plan=replace(candidate.plan, notes=self._situation.notes))
         if trial_run is None:
             return replace(candidate, exhausted=True)
+        measured = max(trial_run.peaks)
         seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
-        self._offset = seen_more if trial_run.as_in_training else max(0, seen_more)
+        if self._situation.layout is None:
+            self._offset = seen_more if trial_run.as_in_training else max(0, seen_more)
+        else:
+            self._offset = max(0, measured - candidate.forecast.worst)
+        predicted = candidate.forecast.highest_of_ten + seen_more
         plan = replace(
             candidate.plan,
-            predicted_peak=candidate.forecast.highest_of_ten + seen_more,
-            measured_peak=max(trial_run.peaks),
+            predicted_peak=measured if trial_run.as_in_training else predicted,
+            measured_peak=measured,
         )
         return replace(
             candidate,

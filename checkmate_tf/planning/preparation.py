@@ -86,15 +86,17 @@ def resident_bytes(graph: ComputationGraph, coming: int = 0) -> int:
 def layout_for(extracted: Extraction, arriving: int) -> MemoryLayout | None:
     """How the device's memory lies before the step; `arriving` bytes will come before it."""
     program = extracted.program
-    largest = input_order_peak(extracted.graph) - extracted.graph.fixed_bytes
-    layout = memory_layout(program.captured, largest)
+    # Once more, after what was measured meanwhile: a trial run lays its copies down like that.
+    pack_variables(program.concrete)
+    # Twice as much was reserved (`prepared`), so that there is one piece for the step.
+    largest_gap = (input_order_peak(extracted.graph) - extracted.graph.fixed_bytes) // 2
+    layout = memory_layout(program.captured, largest_gap)
     if layout is None:
         return None
-    coming = [program.constant_bytes] if program.constant_bytes else []
-    if arriving:
-        sizes = program.argument_sizes
-        times = arriving // max(1, sum(sizes))
-        coming += sizes * times if times * sum(sizes) == arriving else [arriving]
+    coming = sorted(program.constant_sizes, reverse=True)
+    sizes = program.argument_sizes
+    times = arriving // max(1, sum(sizes))
+    coming += sizes * times if times * sum(sizes) == arriving else [arriving]
     return replace(layout, arriving=tuple(coming))
 
 

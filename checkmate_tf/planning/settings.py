@@ -26,6 +26,17 @@ ENOUGH_SHARES = (0.3, 1.0, 0.6, 0.6, 0.6, 0.6)
 """Shares of those seconds, one for each plan: what the allocator wastes shows as well in a first
 plan that is not the best one, and from the third one on little changes between two budgets."""
 
+FORECAST_PLANS = 4
+"""Plans that are made before the fastest of those that keep the budget is tried, where the layout
+of the device's memory is known, so that forecasts hold. What the allocator wastes differs from plan
+to plan by a tenth of the activations' part."""
+
+FORECAST_SHARE = 0.35
+"""Share of those seconds for each of them: several plans tell more than one that took longer."""
+
+FORECAST_AIM = 0.985
+"""Share of the activations' part that each of them is corrected to use."""
+
 LONGER = 0.04
 """Share of the time limit that a plan may take in any case, so that a longer limit gives longer
 searches."""
@@ -103,7 +114,7 @@ stays."""
 
 FIRST_TRIAL_STEPS = 4
 """Steps after which a trial run ends if the highest of them is no more than was forecast, or more
-than the budget."""
+than the budget. One whose steps are equal ends before."""
 
 EPOCH = 2
 """Steps of a trial run for which the input pipeline lasts. When another one begins, several batches

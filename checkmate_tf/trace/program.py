@@ -64,7 +64,7 @@ class Program:
         constants: operations that TensorFlow makes constants of: by name, the first that is
             equal, which stands for all.
         fixed_bytes: bytes of variables, inputs and constants.
-        constant_bytes: those of constants, which TensorFlow makes at the first step.
+        constant_sizes: bytes of each constant that TensorFlow makes at the first step.
         guessed: operations whose output sizes depend on data and were guessed.
         captured: (placeholder, captured tensor) of variables and other things from outside.
     """
@@ -78,9 +78,14 @@ class Program:
     outputs: frozenset[Tensor]
     constants: dict[str, str]
     fixed_bytes: int
-    constant_bytes: int
+    constant_sizes: tuple[int, ...]
     guessed: tuple[Any, ...]
     captured: tuple[tuple[Any, Any], ...]
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of all constants."""
+        return sum(self.constant_sizes)
 
     @property
     def argument_bytes(self) -> int:
@@ -148,7 +153,7 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         frozenset(tensor for each in op.inputs for tensor in under.working(each)) for op in working
     )
     order, expires = _hazards(needed, accesses, number, under)
-    constant_bytes = _constant_bytes(concrete, needed, constants, sizes)
+    constant_sizes = _constant_sizes(concrete, needed, constants, sizes)
     return Program(
         concrete=concrete,
         operations=tuple(working),
@@ -158,8 +163,8 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         expires=tuple(frozenset(expires[i]) for i in range(len(working))),
         outputs=frozenset(t for each in concrete.outputs for t in under.working(each)),
         constants=constants,
-        fixed_bytes=_given_bytes(concrete, sizes) + constant_bytes,
-        constant_bytes=constant_bytes,
+        fixed_bytes=_given_bytes(concrete, sizes) + sum(constant_sizes),
+        constant_sizes=constant_sizes,
         guessed=tuple(sizes.guessed.values()),
         captured=tuple(captures(concrete)),
     )
@@ -335,11 +340,11 @@ def _given_bytes(concrete: Any, sizes: Sizes) -> int:
     return sum(variables.values()) + sum(sizes.of(each) for each in concrete.inputs)
 
 
-def _constant_bytes(
+def _constant_sizes(
     concrete: Any, needed: list[Any], constants: dict[str, str], sizes: Sizes
-) -> int:
+) -> tuple[int, ...]:
     """Bytes of constants, each counted once."""
-    written = sum(sizes.of(op.outputs[0]) for op in needed if op.type == "Const")
+    written = [sizes.of(op.outputs[0]) for op in needed if op.type == "Const"]
     working = [op for op in needed if op.name not in constants and op.type not in VIEWS]
     read = [each for op in working for each in op.inputs]
     looked_at = [under_views(each) for each in (*read, *concrete.outputs)]
@@ -348,4 +353,4 @@ def _constant_bytes(
         for each in looked_at
         if each.op.name in constants
     }
-    return written + sum(folded.values())
+    return (*written, *folded.values())

@@ -278,7 +278,7 @@ def _added_by_copies(
 
 def _repeat(peaks: Sequence[int]) -> bool:
     """Whether the last steps held the same bytes."""
-    return len(peaks) >= FIRST_TRIAL_STEPS and len(set(peaks[-EQUAL_STEPS:])) == 1
+    return len(peaks) >= EQUAL_STEPS and len(set(peaks[-EQUAL_STEPS:])) == 1
 
 
 def _run_step(function: Any, batches: Iterator[Any], copies: dict[str, tf.Variable]) -> list[Any]:

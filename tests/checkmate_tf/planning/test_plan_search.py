@@ -10,13 +10,15 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import Forecast, forecast
+from checkmate_tf.memory.layout import MemoryLayout
 from checkmate_tf.planning import plan_search
+from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun
-from solvers import BudgetError, Schedule, simulate
+from solvers import BudgetError, Schedule, Solution, simulate
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import find_least_memory
 from tests.steps import random_batch, small_cnn
@@ -166,3 +168,36 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
         PlanSearch(situation, "auto", "free", 8.0, None).run()
     assert len(asked) > 1, "the first plan must be corrected"
     assert min(asked) >= least_need(graph)
+
+
+def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = small_cnn(side=64)
+    extracted = extract_step(
+        tf.function(model.train_step).get_concrete_function(random_batch(32, 64))
+    )
+    resident = extracted.graph.fixed_bytes
+    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
+    budget = resident + int(0.75 * (unchanged - resident))
+    layout = MemoryLayout(free=((0, 1 << 20), (4 << 20, 2 << 20)), endless=1 << 30, variables={})
+    situation = Situation(extracted, resident, budget, 0, unchanged, (), layout=layout)
+    planned: list[Candidate] = []
+    make = PlanSearch._planned
+    tried: list[Schedule] = []
+
+    def noted(self: PlanSearch, solution: Solution) -> Candidate:
+        planned.append(make(self, solution))
+        return planned[-1]
+
+    def as_forecast(schedule: Schedule, says_enough: object) -> TrialRun:
+        tried.append(schedule)
+        held = forecast(extracted, schedule, resident, layouts=[layout]).typical
+        return TrialRun((held,) * 3, None, as_in_training=True)
+
+    monkeypatch.setattr(PlanSearch, "_planned", noted)
+    found = PlanSearch(situation, "auto", "free", 8.0, as_forecast).run()
+    assert found.keeps
+    assert tried == [found.plan.schedule]
+    faster = [each for each in planned if each.plan.overhead < found.plan.overhead]
+    assert all(each.forecast.worst > budget - 0.04 * (budget - resident) for each in faster)

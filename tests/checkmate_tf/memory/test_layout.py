@@ -1,0 +1,107 @@
+"""How memory is found to lie, beside what the allocator then does with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from checkmate_tf.memory.allocator import BestFitAllocator
+from checkmate_tf.memory.layout import MemoryLayout
+
+_REAL = """
+import json, sys
+import tensorflow as tf
+from checkmate_tf.memory.layout import address_of, memory_layout
+from checkmate_tf.memory.measure import held_bytes
+
+sizes, kept, order = json.load(sys.stdin)
+
+def buffer(size):
+    return tf.raw_ops.Empty(shape=[size], dtype=tf.uint8)
+
+tf.raw_ops.Empty(shape=[2, 1 << 30], dtype=tf.uint8)  # one region for all that is large
+made = [buffer(size) for size in sizes]
+variable = tf.Variable(tf.raw_ops.DeepCopy(x=tf.zeros(1 << 20)))
+made = [each if number in kept else None for number, each in enumerate(made)]
+concrete = tf.function(lambda: variable + 1.0).get_concrete_function()
+captured = [(inner, outer) for outer, inner in concrete.graph.captures]
+layout = memory_layout(captured, 1 << 28)
+before, alive, held = held_bytes(), {}, []
+for number, size in order:
+    if number in alive:
+        del alive[number]
+    else:
+        alive[number] = buffer(size)
+    held.append(held_bytes() - before)
+(place,) = layout.variables.values()
+json.dump([layout.free, layout.endless, place, address_of(variable.read_value()), held], sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def real():
+    """A memory full of gaps of 8 KiB to 64 MiB, and what the allocator holds from then on."""
+    import numpy as np
+
+    generator = np.random.default_rng(3)
+    sizes = (2 ** generator.uniform(13, 26, 160)).astype(int).tolist()
+    kept = sorted(generator.choice(160, 80, replace=False).tolist())
+    numbers = generator.integers(0, 40, 600).tolist()
+    order = [(each, int(2 ** generator.uniform(13, 26))) for each in numbers]
+    ended = subprocess.run(
+        [sys.executable, "-c", _REAL],
+        input=json.dumps([sizes, kept, order]),
+        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    free, endless, place, address, held = json.loads(ended.stdout.splitlines()[-1])
+    return [tuple(each) for each in free], endless, place, address, order, held
+
+
+def test_from_there_the_simulation_holds_what_tensorflow_holds(real):
+    """Six hundred random allocations and releases amid the gaps.
+
+    Byte for byte, but for a few small buffers that the process makes for itself.
+    """
+    free, endless, _, _, order, held = real
+    assert len(free) > 20, "there must be gaps"
+    allocator = BestFitAllocator.laid_out(free, [], endless)
+    alive: dict[int, int] = {}
+    simulated = []
+    for number, size in order:
+        if number in alive:
+            allocator.release(alive.pop(number))
+        else:
+            alive[number] = allocator.allocate(size)
+        simulated.append(allocator.held)
+    differences = [abs(one - other) for one, other in zip(simulated, held, strict=True)]
+    assert max(differences) <= 4096
+
+
+def test_a_variable_lies_where_it_lies(real):
+    _, endless, (place, size), address, _, _ = real
+    assert size == 4 << 20
+    assert place == address or place < 0 < endless < address
+
+
+def test_gaps_that_lie_together_are_one():
+    layout = MemoryLayout(free=((0, 512), (1024, 256)), endless=4096, variables={7: (512, 512)})
+    allocator = BestFitAllocator.laid_out(layout.free, layout.variables.values(), layout.endless)
+    assert allocator.held == 512
+    allocator.release(512)
+    assert allocator.free_pieces[0] == (1280, 0)
+    assert allocator.allocate(1280) == 0
+
+
+def test_layouts_alike():
+    layout = MemoryLayout(((0, 512),), 4096, {}, arriving=(256,))
+    first, without_gaps, one_more = layout.and_alike()
+    assert first == layout
+    assert without_gaps.free == ()
+    assert one_more.arriving[0] == 256
