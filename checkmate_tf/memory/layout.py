@@ -85,6 +85,8 @@ def fill_gaps(size: int, smallest: int, most: int) -> Iterator[Any]:
 def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
     """How the memory of the CPU's allocator lies now; None where nothing tells, and elsewhere.
 
+    So it is where there is no room for one piece of twice `size` bytes.
+
     Args:
         captured: (placeholder, handle) of the step's variables.
         size: bytes of the largest piece that can be a gap.
@@ -93,7 +95,10 @@ def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayou
         return None
     if not counts_small_buffers():
         return None
-    endless = address_of(_empty(2 * size))
+    try:
+        endless = address_of(_empty(2 * size))
+    except tf.errors.ResourceExhaustedError:
+        return None
     held = held_bytes() or 0
     fillers, pieces = [], []
     for each in fill_gaps(size, _SMALLEST, _MOST_FILLERS):

@@ -105,3 +105,16 @@ def test_layouts_alike():
     assert first == layout
     assert without_gaps.free == ()
     assert one_more.arriving[0] == 256
+
+
+def test_without_room_for_the_largest_gap_nothing_is_told():
+    code = "from checkmate_tf.memory.layout import memory_layout as lay; print(lay([], 1 << 28))"
+    environment = {
+        **os.environ,
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": "64",
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.split() == ["None"]
