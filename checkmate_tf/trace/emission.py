@@ -60,6 +60,7 @@ class Emitter:
         self._others = others
         self._shared: dict[tuple[str, int], Any] = {}
         self._tracebacks: dict[Any, Any] = {}
+        self._zeros_and_ones: dict[str, tuple[Any, Any]] = {}
 
     def provide(self, tensor: Any, value: Any) -> None:
         """Let `value` stand for `tensor` of the source graph from now on."""
@@ -121,8 +122,7 @@ class Emitter:
         It is `variable[...] = value`. TensorFlow would exchange the buffer for the value's.
         """
         handle, value = inputs
-        with self.target.control_dependencies(None), tf.device(operation.device or None):
-            all_of_it, step = tf.constant([0]), tf.constant([1])
+        all_of_it, step = self._zero_and_one(operation.device)
         copy = create_operation(
             self.target,
             "ResourceStridedSliceAssign",
@@ -135,6 +135,13 @@ class Emitter:
         )
         self._copy_traceback(operation, copy)
         return copy
+
+    def _zero_and_one(self, device: str) -> tuple[Any, Any]:
+        """The vectors (0) and (1), made once on each device."""
+        if device not in self._zeros_and_ones:
+            with self.target.control_dependencies(None), tf.device(device or None):
+                self._zeros_and_ones[device] = tf.constant([0]), tf.constant([1])
+        return self._zeros_and_ones[device]
 
     def alias(self, tensor: Any) -> Any:
         """`tensor` in the same buffer, made by another operation.
