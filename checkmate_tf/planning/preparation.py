@@ -8,7 +8,7 @@ from dataclasses import replace
 from checkmate_tf.graph.cost_models import known_workspaces, step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.memory.layout import MemoryLayout, memory_layout
-from checkmate_tf.memory.measure import held_bytes, reserve
+from checkmate_tf.memory.measure import allocator_limit, held_bytes, reserve
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import BATCHES_AHEAD, KERNEL_ROOM
 from checkmate_tf.planning.variable_places import pack_variables
@@ -84,7 +84,12 @@ def resident_bytes(graph: ComputationGraph, coming: int = 0) -> int:
 
 
 def layout_for(extracted: Extraction, arriving: int) -> MemoryLayout | None:
-    """How the device's memory lies before the step; `arriving` bytes will come before it."""
+    """How the device's memory lies before the step; `arriving` bytes will come before it.
+
+    At an allocator's limit nothing is told: there, plans are chosen by how their gaps fit.
+    """
+    if allocator_limit() is not None:
+        return None
     program = extracted.program
     # Once more, after what was measured meanwhile: a trial run lays its copies down like that.
     pack_variables(program.concrete)
