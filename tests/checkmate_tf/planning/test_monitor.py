@@ -87,12 +87,14 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
     expected = tf.function(step)(x)[1].numpy()
     kept = checkmate_tf.rematerialize(step, budget=0.8, time_limit=6)
     kept(x)
-    budget, overhead = kept.plan.budget, kept.plan.overhead
+    budget, held = kept.plan.budget, kept.plan.measured_peak
     beside = tf.random.uniform((6, 1 << 20))
     with pytest.warns(UserWarning, match="planned again"):
-        kept(x)
+        for _ in range(3):  # a plan that misses by chance is made leaner once more
+            kept(x)
     assert kept.plan.budget == budget
-    assert kept.plan.overhead > overhead
+    # How much time either plan costs follows from how long the search for it could work.
+    assert kept.plan.measured_peak - beside.dtype.size * beside.shape.num_elements() < held
     assert checkmate_tf.measure_peak(kept, x) <= budget
     assert np.allclose(kept(x)[1], expected, rtol=1e-4, atol=1e-2)
     del beside
