@@ -90,8 +90,8 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
     budget, held = kept.plan.budget, kept.plan.measured_peak
     beside = tf.random.uniform((6, 1 << 20))
     with pytest.warns(UserWarning, match="planned again"):
-        for _ in range(3):  # a plan that misses by chance is made leaner once more
-            kept(x)
+        kept(x)
+    kept(x)  # a plan that misses by chance is made leaner once more
     assert kept.plan.budget == budget
     # How much time either plan costs follows from how long the search for it could work.
     assert kept.plan.measured_peak - beside.dtype.size * beside.shape.num_elements() < held
