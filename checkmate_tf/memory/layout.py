@@ -133,21 +133,35 @@ def _below(address: int, endless: int) -> int:
     return address - _BELOW if address > endless else address
 
 
-def _places(captured: Sequence[tuple[Any, Any]]) -> dict[int, tuple[int, int]]:
-    """By address, the id of a variable's handle and its bytes."""
-    found: dict[int, tuple[int, int]] = {}
+def values_in_place(captured: Sequence[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """(handle, value) of plain variables of numbers, each once, whose readers get its own buffer.
+
+    TensorFlow copies the others for every reader.
+
+    Args:
+        captured: (placeholder, handle) of a function's variables.
+    """
+    seen: set[str] = set()
     for placeholder, handle in captured:
         content = variable_content(placeholder)
         if content is None or not hasattr(handle, "numpy"):  # or of a graph that is being built
             continue
-        if not tf.raw_ops.VarIsInitializedOp(resource=handle):
-            continue
         dtype = tf.as_dtype(content.dtype)
-        if not (dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_bool):
+        is_numeric = dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_bool
+        if not is_numeric or repr(handle) in seen:
             continue
-        value, again = (tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype) for _ in range(2))
-        if address_of(value) == address_of(again):
-            found.setdefault(address_of(value), (id(handle), np.asarray(value).nbytes))
+        seen.add(repr(handle))
+        if tf.raw_ops.VarIsInitializedOp(resource=handle):
+            one, other = (tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype) for _ in range(2))
+            if address_of(one) == address_of(other):
+                yield handle, one
+
+
+def _places(captured: Sequence[tuple[Any, Any]]) -> dict[int, tuple[int, int]]:
+    """By address, the id of a variable's handle and its bytes."""
+    found: dict[int, tuple[int, int]] = {}
+    for handle, value in values_in_place(captured):
+        found.setdefault(address_of(value), (id(handle), np.asarray(value).nbytes))
     return found
 
 

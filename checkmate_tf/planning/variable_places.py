@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from checkmate_tf.memory.layout import address_of, fill_gaps
+from checkmate_tf.memory.layout import address_of, fill_gaps, values_in_place
 from checkmate_tf.trace.side_effects import written_captures
 from profiles.devices import default_device
-from profiles.tensorflow_internals import variable_content
 
 _ALIGNMENT = 64
 """Bytes. TensorFlow takes over numpy's memory, and copies nothing, if it begins at a multiple."""
@@ -78,7 +77,7 @@ def variables_aside(concrete: Any) -> Iterator[bool]:
             for place in sorted(places, key=lambda each: -each.bytes):
                 value = _value(place.handle, place.dtype)
                 # What another thread has written meanwhile lies in the allocator's memory already.
-                if _array(value).ctypes.data == place.address:
+                if address_of(value) == place.address:
                     copy = tf.raw_ops.DeepCopy(x=value)
                     tf.raw_ops.AssignVariableOp(resource=place.handle, value=copy)
 
@@ -112,22 +111,10 @@ def outside_tensor(tensor: Any) -> Any:
 
 
 def _moved_out(concrete: Any) -> Iterator[_Place]:
-    handles: dict[str, tuple[Any, tf.DType]] = {}
-    for placeholder, handle in written_captures(concrete):
-        content = variable_content(placeholder)
-        if content is None or not hasattr(handle, "numpy"):  # or of a graph that is being built
-            continue
-        dtype = tf.as_dtype(content.dtype)
-        is_numeric = dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_bool
-        if is_numeric and tf.raw_ops.VarIsInitializedOp(resource=handle):
-            handles.setdefault(repr(handle), (handle, dtype))
-    for handle, dtype in handles.values():
-        value, again = _value(handle, dtype), _value(handle, dtype)
-        if address_of(value) != address_of(again):
-            continue  # TensorFlow copies it for readers and writers: it can't take over a buffer
+    for handle, value in values_in_place(list(written_captures(concrete))):
         outside = outside_tensor(value)
         tf.raw_ops.AssignVariableOp(resource=handle, value=outside)
-        yield _Place(handle, dtype, _array(outside).nbytes, _array(outside).ctypes.data)
+        yield _Place(handle, value.dtype, _array(outside).nbytes, address_of(outside))
 
 
 def _value(handle: Any, dtype: tf.DType) -> Any:
