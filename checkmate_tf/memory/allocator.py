@@ -128,7 +128,7 @@ class BestFitAllocator:
 
     @property
     def free_pieces(self) -> tuple[tuple[int, int], ...]:
-        """(size, address) of all free pieces, sorted; with what is held, all that is to come."""
+        """(size, address) of all free pieces, sorted."""
         return tuple(self._free)
 
     def _split(self, address: int, size: int) -> None:

@@ -1,8 +1,8 @@
 """How the allocator's memory lies: its free pieces, found by filling them for a moment.
 
 The allocator gives out the smallest piece that is large enough. So buffers of falling sizes fill
-every gap, and what falls into the largest piece, which is without end here, says that the gaps of
-that size are all filled.
+every gap. Once a buffer lands in the largest piece, all gaps of its size are filled. That piece is
+taken to have no end.
 """
 
 from __future__ import annotations
@@ -83,9 +83,10 @@ def fill_gaps(size: int, smallest: int, most: int) -> Iterator[Any]:
 
 
 def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
-    """How the memory of the CPU's allocator lies now; None where nothing tells, and elsewhere.
+    """How the memory of the CPU's allocator lies now.
 
-    So it is where there is no room for one piece of twice `size` bytes.
+    None on other devices, where the allocator does not count all its buffers, and where it has no
+    room for one piece of twice `size` bytes.
 
     Args:
         captured: (placeholder, handle) of the step's variables.
