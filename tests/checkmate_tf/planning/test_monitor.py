@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.monitor import MonitoredStep
 from tests.steps import noisy_question
 
@@ -20,6 +21,18 @@ def allocating(count):
     """A step that holds `count` pieces of 4 MiB at once."""
     shape = (count, 1 << 20)
     return tf.function(lambda x: tf.reduce_sum(x + tf.random.uniform(shape)))
+
+
+def held_beside_a_step(size):
+    """Tensors that hold at least so many bytes, and what they hold.
+
+    A tensor takes a free piece of memory of up to twice its size whole, so a large one would hold
+    24 to 48 MiB for 24, as chance has it.
+    """
+    before, tensors = held_bytes(), []
+    while held_bytes() - before < size:
+        tensors.append(tf.ones(1 << 18))
+    return tensors, held_bytes() - before
 
 
 def test_a_step_within_its_budget_is_kept():
@@ -88,13 +101,13 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
     kept = checkmate_tf.rematerialize(step, budget=0.8, time_limit=6)
     kept(x)
     budget, held = kept.plan.budget, kept.plan.measured_peak
-    beside = tf.random.uniform((6, 1 << 20))
+    beside, bytes_beside = held_beside_a_step(24 << 20)
     with pytest.warns(UserWarning, match="planned again"):
         kept(x)
     kept(x)  # a plan that misses by chance is made leaner once more
     assert kept.plan.budget == budget
     # How much time either plan costs follows from how long the search for it could work.
-    assert kept.plan.measured_peak - beside.dtype.size * beside.shape.num_elements() < held
+    assert kept.plan.measured_peak - bytes_beside < held
     assert checkmate_tf.measure_peak(kept, x) <= budget
     assert np.allclose(kept(x)[1], expected, rtol=1e-4, atol=1e-2)
     del beside
