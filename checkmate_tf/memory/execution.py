@@ -14,6 +14,7 @@ from checkmate_tf.trace.program import Program, Tensor
 from checkmate_tf.trace.repeatability import (
     copies_for_readers,
     has_one_order,
+    updates_in_place,
     written_in_place,
 )
 from solvers import Schedule
@@ -49,6 +50,8 @@ class Execution:
 def operations_in_order(extraction: Extraction, schedule: Schedule) -> list[int]:
     """Numbers of the operations that `schedule` runs, recomputations included.
 
+    Those that one kernel does (`trace.repeatability`) have the number of the last of them.
+
     Where they have no one order, what is attached to a node that may run again waits for nothing
     but its inputs (`rewriting.replay`), so it runs as soon as they are there: a product of an
     optimizer's slot, for instance, before all else. Where such small buffers lie decides how free
@@ -60,7 +63,8 @@ def operations_in_order(extraction: Extraction, schedule: Schedule) -> list[int]
     for node, attached in extraction.computations(schedule):
         for number in (*extraction.nodes[node], *attached):
             order.run(number)
-    return order.numbers
+    left_out = updates_in_place(extraction.program).left_out
+    return [number for number in order.numbers if number not in left_out]
 
 
 class _Order:
@@ -116,6 +120,7 @@ class _Executor:
         self.workspaces = extraction.workspaces
         self.numbers = numbers
         self.in_place = written_in_place(self.program)
+        self.updates = updates_in_place(self.program)
         self.copied_for = copies_for_readers(self.program)
         self.tensor: list[Tensor] = []  # of an instance
         self.reads: list[list[int]] = []  # instances, per run
@@ -127,7 +132,8 @@ class _Executor:
     def _number_instances(self, tiny: frozenset[Tensor]) -> dict[Tensor, int]:
         newest: dict[Tensor, int] = {}
         for number in self.numbers:
-            self.reads.append([newest[tensor] for tensor in self.program.reads[number]])
+            reads = self.updates.reads(self.program, number)
+            self.reads.append([newest[tensor] for tensor in reads])
             self.made.append([])
             for tensor in self.program.produced[number]:
                 self.made[-1].append(len(self.tensor))

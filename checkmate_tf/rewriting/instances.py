@@ -7,8 +7,10 @@ from typing import Any
 
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.emission import Emitter
+from checkmate_tf.trace.momentum_updates import KERNEL
 from checkmate_tf.trace.operations import PASS_THROUGH, READS, SOURCES, VIEWS, under_views
 from checkmate_tf.trace.program import Program, Tensor
+from checkmate_tf.trace.repeatability import NO_UPDATES, InPlaceUpdates
 
 _NO_ALIASES: Mapping[int, Any] = {}
 
@@ -22,6 +24,7 @@ class Instances:
         emitter: Emitter,
         tiny: Collection[Tensor] = (),
         in_place: Collection[int] = (),
+        updates: InPlaceUpdates = NO_UPDATES,
     ) -> None:
         """What is not of the program must be provided by the emitter.
 
@@ -30,7 +33,9 @@ class Instances:
             emitter: into the graph that is being built.
             tiny: tensors that stay from their first computation on.
             in_place: numbers of writes that go into the variable's own buffer.
+            updates: what one kernel does.
         """
+        self.updates = updates
         self.in_place = in_place
         self.read_late = {under_views(program.operations[n].inputs[0]).name for n in in_place}
         self.waits_for: Sequence[Any] = ()  # of what is being emitted
@@ -52,11 +57,16 @@ class Instances:
             alias: what to take instead of an input, by its id.
         """
         operation = self.program.operations[number]
+        update = self.updates.kernels.get(number)
         self.waits_for = control_inputs
-        inputs = [self.of(each) for each in operation.inputs]
+        inputs = [self.of(each) for each in (update or operation).inputs]
         self.waits_for = ()
         inputs = [alias.get(id(each), each) for each in inputs]
-        if self.emitter.kernel_sums and operation.type == "AddN" and len(inputs) > 2:
+        if update is not None:
+            copy = self.emitter.create_in_place_of(
+                operation, KERNEL, inputs, update.attributes, control_inputs
+            )
+        elif self.emitter.kernel_sums and operation.type == "AddN" and len(inputs) > 2:
             inputs = [inputs[place] for place in self.program.sums.order(operation)]
             copy = self.emitter.create_sum(operation, inputs, control_inputs)
         elif number in self.in_place:

@@ -21,7 +21,12 @@ from checkmate_tf.rewriting.ordered_bodies import attributes_in_order
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program, Tensor
-from checkmate_tf.trace.repeatability import has_one_order, written_in_place
+from checkmate_tf.trace.repeatability import (
+    NO_UPDATES,
+    has_one_order,
+    updates_in_place,
+    written_in_place,
+)
 from solvers import Schedule, simulate
 
 GROUP_SHARE = 0.01
@@ -93,7 +98,9 @@ class Replay:
         self.emitter = emitter
         self.in_turn = self.is_in_turn()
         in_place = written_in_place(self.program) if self.in_turn else frozenset[int]()
-        self.instances = Instances(self.program, emitter, extraction.tiny, in_place)
+        updates = updates_in_place(self.program) if self.in_turn else NO_UPDATES
+        self.left_out = updates.left_out
+        self.instances = Instances(self.program, emitter, extraction.tiny, in_place, updates)
         self.group_bytes = GROUP_SHARE * peak
         self.waits_for = list(waits_for)  # the barrier group before
         self.group: list[Any] = []  # emitted after it so far
@@ -118,6 +125,9 @@ class Replay:
         return [*self.waits_for, *self.group]
 
     def _emit_part(self, part: Sequence[int]) -> None:
+        part = [number for number in part if number not in self.left_out]
+        if not part:
+            return
         inside = set(part)
         for member in part:
             self.small_bytes += sum(t.bytes for t in self.program.produced[member])

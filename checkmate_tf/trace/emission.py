@@ -123,14 +123,29 @@ class Emitter:
         """
         handle, value = inputs
         all_of_it, step = self._zero_and_one(operation.device)
+        attributes = _SLICE_OF_ALL | {
+            "T": tf.compat.v1.AttrValue(type=value.dtype.base_dtype.as_datatype_enum)
+        }
+        given = [handle, all_of_it, all_of_it, step, value]
+        kind = "ResourceStridedSliceAssign"
+        return self.create_in_place_of(operation, kind, given, attributes, control_inputs)
+
+    def create_in_place_of(
+        self,
+        operation: Any,
+        kind: str,
+        inputs: list[Any],
+        attributes: dict[str, Any],
+        control_inputs: Iterable[Any] = (),
+    ) -> Any:
+        """As `create`, of another kind of operation, which does what `operation` is there for."""
         copy = create_operation(
             self.target,
-            "ResourceStridedSliceAssign",
-            [handle, all_of_it, all_of_it, step, value],
+            kind,
+            inputs,
             control_inputs,
             name=operation.name.rsplit("/", 1)[-1],
-            attributes=_SLICE_OF_ALL
-            | {"T": tf.compat.v1.AttrValue(type=value.dtype.base_dtype.as_datatype_enum)},
+            attributes=attributes,
             device=operation.device,
         )
         self._copy_traceback(operation, copy)

@@ -2,20 +2,23 @@
 
 An allocator that looks for the best piece holds the same in two steps only if both ask for the same
 buffers in the same order and begin with the same free pieces. So on a CPU one operation runs after
-the other, and writes go into the variable's own buffer. Other devices keep TensorFlow's ways.
+the other, and writes go into the variable's own buffer: an update by momentum by one kernel that
+does it all (`trace.momentum_updates`). Other devices keep TensorFlow's ways.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
+from checkmate_tf.trace.momentum_updates import MomentumUpdate, momentum_updates
 from checkmate_tf.trace.operations import ELEMENTWISE, OVERWRITES, READS, under_views
-from checkmate_tf.trace.program import Program
+from checkmate_tf.trace.program import Program, Tensor
 from checkmate_tf.trace.sizes import tensor_bytes
 from profiles.devices import default_device
 from profiles.tensorflow_internals import variable_content
@@ -27,6 +30,29 @@ _KNOWN: WeakKeyDictionary[Program, frozenset[int]] = WeakKeyDictionary()
 """What was found for a program; its steps must not be written in two ways."""
 
 _COPIES: WeakKeyDictionary[Program, Mapping[int, Sequence[int]]] = WeakKeyDictionary()
+
+_UPDATES: WeakKeyDictionary[Program, InPlaceUpdates] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class InPlaceUpdates:
+    """What one kernel does in place of several operations.
+
+    Attributes:
+        kernels: by the number of the operation in whose place it runs.
+        left_out: numbers of operations that do not run.
+    """
+
+    kernels: Mapping[int, MomentumUpdate]
+    left_out: frozenset[int]
+
+    def reads(self, program: Program, number: int) -> frozenset[Tensor]:
+        """What is read where operation `number` runs."""
+        kernel = self.kernels.get(number)
+        return program.reads[number] if kernel is None else kernel.reads
+
+
+NO_UPDATES = InPlaceUpdates({}, frozenset())
 
 
 def has_one_order() -> bool:
@@ -46,6 +72,18 @@ def written_in_place(program: Program) -> frozenset[int]:
     if program not in _KNOWN:
         _KNOWN[program] = _written_in_place(program)
     return _KNOWN[program]
+
+
+def updates_in_place(program: Program) -> InPlaceUpdates:
+    """Updates of variables that one kernel does."""
+    if not has_one_order():
+        return NO_UPDATES
+    if program not in _UPDATES:
+        found = momentum_updates(program, _plain_variables(program))
+        kernels = {each.last: each for each in found}
+        replaced = frozenset().union(*(each.replaced for each in found))
+        _UPDATES[program] = InPlaceUpdates(kernels, replaced - kernels.keys())
+    return _UPDATES[program]
 
 
 def copies_for_readers(program: Program) -> Mapping[int, Sequence[int]]:
@@ -72,15 +110,12 @@ def _copies_for_readers(program: Program) -> dict[int, list[int]]:
 
 
 def _written_in_place(program: Program) -> frozenset[int]:
-    plain = {
-        inner.name
-        for inner, handle in program.captured
-        if variable_content(inner) is not None and _has_value(handle)
-    }
+    plain = _plain_variables(program)
+    left_out = updates_in_place(program).left_out
     read_by_layers = _read_by_layers(program)
     found = set()
     for number, operation in enumerate(program.operations):
-        if operation.type not in OVERWRITES:
+        if operation.type not in OVERWRITES or number in left_out:
             continue
         handle = under_views(operation.inputs[0])
         if handle.name not in plain or not _same_content(program, operation):
@@ -90,6 +125,16 @@ def _written_in_place(program: Program) -> frozenset[int]:
         if size <= SMALL_VARIABLE or handle.name not in read_by_layers:
             found.add(number)
     return frozenset(found)
+
+
+def _plain_variables(program: Program) -> set[str]:
+    """Names of the handles of variables that have a value, each captured once."""
+    times = Counter(id(handle) for _, handle in program.captured)
+    return {
+        inner.name
+        for inner, handle in program.captured
+        if times[id(handle)] == 1 and variable_content(inner) is not None and _has_value(handle)
+    }
 
 
 def _has_value(handle: Any) -> bool:
