@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from checkmate_tf.attaching import attach, keep_with_copies
+from checkmate_tf.graph.cost_models import DEFAULT_COSTS
 from checkmate_tf.planning.request import OnInfeasible, Request, parse_request
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.step import RematerializedStep
@@ -56,7 +57,7 @@ def rematerialize(
     budget: int | float | str | None = None,
     solver: str = "auto",
     batch_size: int | None = None,
-    costs: str | Profile = "roofline",
+    costs: str | Profile = DEFAULT_COSTS,
     time_limit: float = 60.0,
     order: Order = "free",
     trial_run: bool = True,
@@ -86,10 +87,11 @@ def rematerialize(
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size, as
             `fit(x, y)` does; of several replicas, the batch that each of them gets.
-        costs: "roofline" or "flops"; "device", which measures how fast this device computes and
-            moves memory, or "profile", which measures the step's operations, each once, and kept
-            for the next time; or a profile that `checkmate_tf.load_profile` returned; or
-            "roofline:GPU" (CPU, TPU) for the costs of another kind of device.
+        costs: "device", what stored profiles know and how fast this device computes and moves
+            memory, which takes a second or two to measure, once; "profile", which measures the
+            step's operations, each once; "roofline" or "flops", which measure nothing; or a
+            profile that `checkmate_tf.load_profile` returned; or "roofline:GPU" (CPU, TPU) for
+            the costs of another kind of device.
         time_limit: seconds for the solver.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         trial_run: measure the plan before training begins, on made-up inputs and copies of the

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from checkmate_tf.sizing.result import NoBatchError
 
     is_elsewhere = arguments.device_memory is not None
-    costs = cost_model(arguments.costs, arguments.other_device or is_elsewhere)
+    costs = cost_model(arguments.costs, arguments.other_device or is_elsewhere, is_elsewhere)
     step, batch = load_step(arguments.function)
     try:
         found = largest_batch(

@@ -50,7 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.budget,
         arguments.solver,
         arguments.batch_size,
-        cost_model(arguments.costs, arguments.other_device or arguments.elsewhere),
+        cost_model(
+            arguments.costs, arguments.other_device or arguments.elsewhere, arguments.elsewhere
+        ),
         arguments.time_limit,
         arguments.order,
         arguments.trial_run and not arguments.elsewhere,

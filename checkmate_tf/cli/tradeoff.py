@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
         _make_folder(arguments.output)
     from checkmate_tf.tradeoffs.tradeoff import tradeoff
 
-    costs = cost_model(arguments.costs, arguments.other_device or arguments.elsewhere)
+    elsewhere = arguments.elsewhere
+    costs = cost_model(arguments.costs, arguments.other_device or elsewhere, elsewhere)
     step, batch = load_step(arguments.function)
     found = tradeoff(
         step,
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         order=arguments.order,
         time_limit=arguments.time_limit,
         trial_run=arguments.trial_run,
-        elsewhere=arguments.elsewhere,
+        elsewhere=elsewhere,
     )
     print(found)
     if arguments.plot is not None:

@@ -26,6 +26,9 @@ COST_MODELS = ("roofline", "flops", "device", "profile")
 MEASURED_HERE = ("device", "profile")
 """Those that run operations on the device that TensorFlow computes on."""
 
+DEFAULT_COSTS, DEFAULT_COSTS_ELSEWHERE = "device", "roofline"
+"""Where nothing is said: on this device, and for one that is not here."""
+
 ROOFLINES = {f"roofline:{kind}": kind for kind in ("CPU", "GPU", "TPU")}
 """By name: a roofline of another kind of device than the one that TensorFlow computes on."""
 
@@ -66,7 +69,7 @@ def step_costs(
     Args:
         costs: the name of a cost model, or a profile, which is taken as it is. "profile" measures
             on the device that TensorFlow computes on what is not known of it yet, "device" no more
-            than its ceilings.
+            than its ceilings; where these can't be measured or kept, they are a roofline's.
         program: the resolved step.
         progress: sees the operations that are measured pass by, one at a time.
 
@@ -83,7 +86,10 @@ def step_costs(
     if costs == "roofline":
         return StepCosts(Roofline(ceilings))
     if costs == "device":
-        return StepCosts(costs_of_device(device, progress))
+        try:
+            return StepCosts(costs_of_device(device, progress))
+        except CheckmateError as error:  # the default: no reason to train without a plan
+            return StepCosts(Roofline(ceilings), (f"costs are of no measured device: {error}",))
     operations = [each.operation for each in step_operations(program)]
     if isinstance(costs, str):
         costs = survey(operations, device, progress)

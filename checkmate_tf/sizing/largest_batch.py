@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from checkmate_tf.graph.cost_models import MEASURED_HERE, known_workspaces
+from checkmate_tf.graph.cost_models import (
+    DEFAULT_COSTS,
+    DEFAULT_COSTS_ELSEWHERE,
+    MEASURED_HERE,
+    known_workspaces,
+)
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
@@ -46,7 +51,7 @@ def largest_batch(
     *,
     overhead: float | str | None = None,
     device_memory: int | str | None = None,
-    costs: str | Profile = "roofline",
+    costs: str | Profile | None = None,
     order: Order = "free",
     time_limit: float = 60.0,
     trial_run: bool = True,
@@ -70,8 +75,8 @@ def largest_batch(
             one more forward pass.
         device_memory: bytes of a device that is not there. Nothing runs then; `budget` may be
             left out, or be a share of it ("90%").
-        costs: as for `rematerialize`; for another device "roofline:GPU" (or CPU, TPU), "flops", or
-            `load_profile(path, other_device=True)`.
+        costs: as for `rematerialize`; for another device "roofline" (the default there),
+            "roofline:GPU" (or CPU, TPU), "flops", or `load_profile(path, other_device=True)`.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         time_limit: seconds for the search on the graph, and for each of at most five plans.
         trial_run: try the plan on this device.
@@ -100,8 +105,10 @@ def largest_batch(
     """
     target = parse_step(step)
     size = parse_bytes(budget, device_memory)
-    request = parse_request(size, "auto", None, costs, time_limit, order, trial_run)
     not_here = why_not_here(device_memory, size)
+    if costs is None:
+        costs = DEFAULT_COSTS_ELSEWHERE if not_here else DEFAULT_COSTS
+    request = parse_request(size, "auto", None, costs, time_limit, order, trial_run)
     if not_here and costs in MEASURED_HERE:
         raise CheckmateError(
             f"costs={costs!r} measures on this device ({not_here}); give 'roofline', 'flops', or "

@@ -8,7 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.graph.cost_models import MEASURED_HERE
+from checkmate_tf.graph.cost_models import (
+    DEFAULT_COSTS,
+    DEFAULT_COSTS_ELSEWHERE,
+    MEASURED_HERE,
+)
 from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.phases import phase, stopwatch
 from checkmate_tf.planning.budget_sweep import swept
@@ -29,7 +33,7 @@ def tradeoff(
     *example: Any,
     points: int = 9,
     batch_size: int | None = None,
-    costs: str | Profile = "roofline",
+    costs: str | Profile | None = None,
     solver: str = "auto",
     order: Order = "free",
     time_limit: float = 60.0,
@@ -49,8 +53,8 @@ def tradeoff(
         points: how many budgets, in even steps.
         batch_size: the largest batch that occurs, where there are several, as the smaller last
             one of an epoch; by default that of the example, and no other.
-        costs: as for `rematerialize`; for another device "roofline:GPU" (or CPU, TPU), "flops", or
-            `load_profile(path, other_device=True)`.
+        costs: as for `rematerialize`; for another device "roofline" (the default there),
+            "roofline:GPU" (or CPU, TPU), "flops", or `load_profile(path, other_device=True)`.
         solver: its name; the least memory is looked for by "auto".
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         time_limit: seconds for all searches together.
@@ -79,6 +83,8 @@ def tradeoff(
     is_count = isinstance(points, Integral) and not isinstance(points, bool)
     if not (is_count and points >= 2):
         raise CheckmateError(f"points is {points!r}; give a whole number, 2 or more")
+    if costs is None:
+        costs = DEFAULT_COSTS_ELSEWHERE if elsewhere else DEFAULT_COSTS
     if elsewhere and costs in MEASURED_HERE:
         raise CheckmateError(
             f"costs={costs!r} measures on this device; for another one give 'roofline:GPU', "
