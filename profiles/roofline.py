@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -75,6 +76,7 @@ class Roofline:
 
     Attributes:
         device: its ceilings.
+        slowness: by type, how many times as long as by the ceilings an operation takes.
         unit: of the costs.
 
     Example:
@@ -85,6 +87,7 @@ class Roofline:
     """
 
     device: Device = field(default_factory=device_ceilings)
+    slowness: Mapping[str, float] = field(default_factory=dict)
     unit: ClassVar[str] = "s"
 
     def cost(self, operation: Operation) -> float:
@@ -96,7 +99,9 @@ class Roofline:
             return self.device.launch
         arithmetic = floating_point_operations(operation) / rate
         traffic = operation.bytes_moved / self.device.bandwidth
-        return self.device.launch + max(arithmetic, traffic)
+        return self.device.launch + self.slowness.get(operation.type, 1.0) * max(
+            arithmetic, traffic
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A handful of operations whose times tell a device's ceilings, measured once."""
+"""A handful of operations whose times tell a device's ceilings and slow kinds, measured once."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ _FILTER = TensorSize("float32", (3, 3, 64, 64))
 _FILTER_BY_CHANNEL = TensorSize("float32", (3, 3, 64, 1))
 _MATRIX = TensorSize("float32", (1024, 1024))
 _SHAPE = TensorSize("int32", (4,))
+_CHANNELS = TensorSize("float32", (1, 1, 1, 64))
+_SMALLER = TensorSize("float32", (8, 28, 28, 64))
+_ATTENTION = TensorSize("float32", (8, 4, 256, 256))
 
 PROBES = (
     Operation("Relu", (_FEW,), (_FEW,), (_TYPE,)),
@@ -57,8 +60,57 @@ PROBES = (
         (_IMAGES,),
         tuple(each for each in _WINDOW if each[0] != "use_cudnn_on_gpu"),
     ),
+    Operation("Sigmoid", (_IMAGES,), (_IMAGES,), (_TYPE,)),
+    Operation("SquaredDifference", (_IMAGES, _CHANNELS), (_IMAGES,), (_TYPE,)),
+    Operation(
+        "Sum",
+        (_IMAGES, TensorSize("int32", (3,))),
+        (_CHANNELS,),
+        (_TYPE, ("Tidx", "int32"), ("keep_dims", True)),
+        ((1, (0, 1, 2)),),
+    ),
+    Operation(
+        "Tile",
+        (_CHANNELS, _SHAPE),
+        (_IMAGES,),
+        (_TYPE, ("Tmultiples", "int32")),
+        ((1, (8, 56, 56, 1)),),
+    ),
+    Operation(
+        "MaxPoolGrad",
+        (_IMAGES, _SMALLER, _SMALLER),
+        (_IMAGES,),
+        (
+            _TYPE,
+            ("data_format", "NHWC"),
+            ("explicit_paddings", ()),
+            ("ksize", (1, 2, 2, 1)),
+            ("padding", "VALID"),
+            ("strides", (1, 2, 2, 1)),
+        ),
+    ),
+    Operation("Softmax", (_ATTENTION,), (_ATTENTION,), (_TYPE,)),
+    Operation(
+        "SelectV2",
+        (TensorSize("bool", _ATTENTION.shape), _ATTENTION, TensorSize("float32", ())),
+        (_ATTENTION,),
+        (_TYPE,),
+    ),
+    Operation(
+        "StatelessRandomUniformV2",
+        (
+            TensorSize("int32", (4,)),
+            TensorSize("uint64", (1,)),
+            TensorSize("uint64", (2,)),
+            TensorSize("int32", ()),
+        ),
+        (_ATTENTION,),
+        (("Tshape", "int32"), ("dtype", "float32")),
+        ((0, _ATTENTION.shape), (3, 3)),
+    ),
 )
-"""One for a launch, two for memory traffic, four for products, one for depthwise products."""
+"""One for a launch, two for memory traffic, four for products, one for depthwise products; the
+others are of kinds that take longer than their bytes tell."""
 
 
 def costs_of_device(

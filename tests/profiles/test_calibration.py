@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pytest
 
-from profiles.calibration import calibrated
+from profiles.calibration import calibrated, slowness
 from profiles.operation import Operation, TensorSize
 from profiles.roofline import Device, Roofline
 
@@ -42,15 +42,29 @@ def test_a_device_is_recovered_from_what_it_would_take() -> None:
     assert astuple(calibrated(GUESS, seconds)) == pytest.approx(astuple(TRUE), rel=2e-2)
 
 
-def test_the_sum_comes_out_right_where_kernels_differ() -> None:
+def test_a_kind_that_is_slow_says_nothing_of_others() -> None:
     roof = Roofline(TRUE)
-    seconds = {
-        op: roof.cost(op) * factor
-        for op, factor in zip(map(_elementwise, (600, 1024, 2048)), (3, 1, 2), strict=True)
-    }
-    found = Roofline(calibrated(TRUE, seconds))
-    measured = sum(seconds.values())
-    assert sum(map(found.cost, seconds)) == pytest.approx(measured, rel=1e-2)
+    seconds = {op: roof.cost(op) for op in OPERATIONS}
+    slow = [replace(_elementwise(side), type="MaxPoolGrad") for side in (600, 1024)]
+    times = (8, 12)
+    seconds |= {op: roof.cost(op) * each for op, each in zip(slow, times, strict=True)}
+    device = calibrated(GUESS, seconds)
+    assert astuple(device) == pytest.approx(astuple(TRUE), rel=2e-2)
+    found = Roofline(device, slowness(device, seconds))
+    of_slow = [seconds[op] for op in slow]
+    assert sum(map(found.cost, slow)) == pytest.approx(sum(of_slow), rel=2e-2)
+    for op in OPERATIONS:
+        assert found.cost(op) == pytest.approx(seconds[op], rel=2e-2)
+
+
+def test_a_kind_that_found_its_inputs_in_a_cache_is_no_faster_than_others() -> None:
+    roof = Roofline(TRUE)
+    seconds = {op: roof.cost(op) for op in OPERATIONS}
+    cached = replace(_elementwise(700), type="Neg")
+    seconds[cached] = roof.cost(cached) / 4
+    device = calibrated(GUESS, seconds)
+    assert "Neg" not in slowness(device, seconds)
+    assert device.bandwidth == pytest.approx(TRUE.bandwidth, rel=2e-2)
 
 
 @pytest.mark.parametrize("seconds", [{}, {_product(600): 0.01}])

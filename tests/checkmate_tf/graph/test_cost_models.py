@@ -115,3 +115,14 @@ def test_another_devices_profile_is_refused(tmp_path):
 def test_what_is_no_cost_model(costs):
     with pytest.raises(CheckmateError, match="roofline, flops, device, profile"):
         check_cost_model(costs)
+
+
+def test_a_device_that_cant_be_measured_costs_what_a_roofline_says(program, tmp_path, monkeypatch):
+    taken = tmp_path / "a file"
+    taken.write_text("")
+    monkeypatch.setenv("CHECKMATE_TF_CACHE", str(taken))
+    costs = step_costs("device", program)
+    expected = step_costs("roofline", program)
+    assert costs.model == expected.model
+    (note,) = costs.notes
+    assert str(taken) in note
