@@ -35,12 +35,13 @@ def prepared(
     """The step's graph and what the user should know of it; workspaces where they are known."""
     if _MEASURED:  # there were earlier plans
         _collect()
+    # What it leaves in memory, little as it is, would lie amid the one piece for the step.
+    costs = step_costs(request.costs, program)
     everything = range(len(program.operations))
     live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
     reserve(program.fixed_bytes + live + KERNEL_ROOM)
     pack_variables(program.concrete)
     held = held_bytes() or 0
-    costs = step_costs(request.costs, program)
     # After the costs: measuring those tells workspaces as well.
     device = default_device()
     extracted = extract_program(program, costs.model, device_workspaces(device), workspaces)
