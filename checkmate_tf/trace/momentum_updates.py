@@ -139,7 +139,8 @@ class _Finder:
                 return None
             (last,) = followers
         operation = self.program.operations[last]
-        if operation.type != "AssignAddVariableOp":
+        devices = {self.program.operations[each].device for each in (write, last)}
+        if operation.type != "AssignAddVariableOp" or len(devices) > 1:
             return None
         weight = under_views(operation.inputs[0])
         inputs = (weight, slot, step.rate, step.gradient, step.momentum)
