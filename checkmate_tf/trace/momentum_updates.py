@@ -21,7 +21,7 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.trace.depth_first import tensor_key
-from checkmate_tf.trace.operations import OVERWRITES, READS, under_views
+from checkmate_tf.trace.operations import OVERWRITES, PASS_THROUGH, READS, under_views
 from checkmate_tf.trace.program import Program, Tensor
 from profiles.tensorflow_internals import variable_content
 
@@ -114,46 +114,52 @@ class _Finder:
 
     def _update(self, write: int) -> MomentumUpdate | None:
         """The update that begins with the write of its slot."""
-        slot, written = self.program.operations[write].inputs
-        slot = under_views(slot)
-        step = self._step(written)
-        if step is None or slot.name in self.returned or not self._reads_slot(step.value, slot):
+        handle, written = self.program.operations[write].inputs
+        slot, step = under_views(handle), self._step(written)
+        if step is None or slot.name in self.returned or not self._reads(step.value, slot):
             return None
         if write not in self.program.expires[step.kept]:
             return None  # it reads the slot afterwards
-        # What looks at the slot's new value.
-        later = self.touching[slot.name] - {write, step.kept}
-        later |= self._readers_of(step.difference) - {write}
-        if len(later) != 1:
+        looks = self.touching[slot.name] - {write, step.kept}
+        looks |= self._readers_of(step.difference) - {write}
+        if len(looks) != 1:
             return None
-        (last,) = later
-        again = self._nesterov_step(last, step)
-        nesterov = again is not None
-        replaced = {write, *step.operations}
-        if again is not None:
-            replaced |= again.operations
-            if self._readers_of(again.kept) != {again.difference}:
-                return None
-            followers = self._readers_of(again.difference)
-            if len(followers) != 1:
-                return None
-            (last,) = followers
-        operation = self.program.operations[last]
-        devices = {self.program.operations[each].device for each in (write, last)}
-        if operation.type != "AssignAddVariableOp" or len(devices) > 1:
+        (reader,) = looks  # of the slot's new value
+        again = self._nesterov_step(reader, step)
+        last = reader if again is None else self._only_reader(again)
+        if last is None or self.program.operations[last].type != "AssignAddVariableOp":
             return None
-        weight = under_views(operation.inputs[0])
-        inputs = (weight, slot, step.rate, step.gradient, step.momentum)
-        replaced.add(last)
-        if weight.name == slot.name or not self._fits(inputs):
+        handle, added = self.program.operations[last].inputs
+        new_value = added if again is None else again.value
+        if not self._is_written(new_value, reader, slot, write, step):
             return None
-        if not self._nobody_sees(replaced, write, last, later) or not has_same_bits(
-            step.gradient.dtype.base_dtype
-        ):
+        if again is not None and self._operation(added, "Sub") != again.difference:
+            return None
+        replaced = {write, last, *step.operations, *(again.operations if again else ())}
+        inputs = (under_views(handle), slot, step.rate, step.gradient, step.momentum)
+        if not (self._fits(inputs) and self._nobody_sees(replaced, write, last)):
+            return None
+        if not has_same_bits(step.gradient.dtype.base_dtype):
             return None
         reads = {tensor for each in replaced for tensor in self.program.reads[each]}
         reads = {tensor for tensor in reads if tensor.producer not in replaced}
-        return MomentumUpdate(last, frozenset(replaced), inputs, nesterov, frozenset(reads))
+        is_nesterov = again is not None
+        return MomentumUpdate(last, frozenset(replaced), inputs, is_nesterov, frozenset(reads))
+
+    def _is_written(self, value: Any, reader: int, slot: Any, write: int, step: _Step) -> bool:
+        """Whether `value`, which `reader` reads, is what `write` has written into the slot."""
+        if self._reads(value, slot):
+            return write in self.program.order[reader]
+        # What comes before the write may then not have to come before the reader.
+        is_difference = self._operation(value, "Sub") == step.difference
+        return is_difference and self.program.order[write] <= step.operations
+
+    def _only_reader(self, step: _Step) -> int | None:
+        """Who reads the difference of `step`, if it is one, and nobody else the first product."""
+        readers = self._readers_of(step.difference)
+        if self._readers_of(step.kept) != {step.difference} or len(readers) != 1:
+            return None
+        return next(iter(readers))
 
     def _step(self, tensor: Any) -> _Step | None:
         """What computes `tensor`, if it is a step of momentum."""
@@ -172,7 +178,7 @@ class _Finder:
 
     def _operation(self, tensor: Any, kind: str) -> int | None:
         """The number of the operation that makes `tensor`, if it is of that kind."""
-        made_by = under_views(tensor).op
+        made_by = _passed_through(tensor).op
         return self.number.get(made_by.name) if made_by.type == kind else None
 
     def _nesterov_step(self, number: int, step: _Step) -> _Step | None:
@@ -192,8 +198,10 @@ class _Finder:
     def _readers_of(self, number: int) -> set[int]:
         return {each for made in self.program.produced[number] for each in self.readers[made]}
 
-    def _reads_slot(self, tensor: Any, slot: Any) -> bool:
-        return under_views(tensor).op.type in READS and _handle(tensor) == slot.name
+    def _reads(self, tensor: Any, slot: Any) -> bool:
+        """Whether `tensor` is the slot's value at some time."""
+        source = _passed_through(tensor)
+        return source.op.type in READS and _handle(source) == slot.name
 
     def _fits(self, inputs: tuple[Any, ...]) -> bool:
         """Whether both are plain variables of the gradient's type and shape."""
@@ -203,7 +211,7 @@ class _Finder:
             return False
         if any(each.dtype.base_dtype != known.dtype for each in (inputs[2], inputs[4])):
             return False
-        if not {weight.name, slot.name} <= self.variables:
+        if weight.name == slot.name or not {weight.name, slot.name} <= self.variables:
             return False
         contents = [variable_content(each) for each in (weight, slot)]
         return all(
@@ -214,20 +222,25 @@ class _Finder:
             for each in contents
         )
 
-    def _nobody_sees(
-        self, replaced: set[int], write: int, last: int, later: Collection[int]
-    ) -> bool:
+    def _nobody_sees(self, replaced: set[int], write: int, last: int) -> bool:
         """Whether only the weight and the slot tell that these operations do not run."""
         program = self.program
         made = {tensor for each in replaced for tensor in program.produced[each]}
+        devices = {program.operations[each].device for each in (write, last)}
         return (
-            not made & program.outputs
+            len(devices) == 1
+            and not made & program.outputs
             and all(self.readers[tensor] <= replaced for tensor in made)
             and all(program.expires[each] <= replaced for each in replaced)
             and all(self.followers[each] <= replaced for each in replaced - {last})
-            # Else the slot might be written before what must come first.
-            and (all(write in program.order[n] for n in later) or program.order[write] <= replaced)
         )
+
+
+def _passed_through(tensor: Any) -> Any:
+    """The tensor that `tensor` is, under names that say nothing; checks and reshapes say more."""
+    while tensor.op.type in PASS_THROUGH:
+        tensor = tensor.op.inputs[tensor.value_index]
+    return tensor
 
 
 def _handle(tensor: Any) -> str | None:

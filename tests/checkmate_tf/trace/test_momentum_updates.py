@@ -70,8 +70,9 @@ def test_a_model_trains_to_the_same_bits(monkeypatch, name):
     assert trained[0] != [each.tobytes() for each in begin]
 
 
+@pytest.mark.parametrize("adds", ["what is read", "what was written"])
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
-def test_a_step_written_by_hand_has_the_bits_of_the_plain_step(dtype):
+def test_a_step_written_by_hand_has_the_bits_of_the_plain_step(dtype, adds):
     def variables():
         start = tf.random.stateless_normal((2, *SHAPE), (3, 4), dtype=dtype)
         return tf.Variable(start[0]), tf.Variable(start[1])
@@ -80,8 +81,9 @@ def test_a_step_written_by_hand_has_the_bits_of_the_plain_step(dtype):
         def step(x):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(tf.square(x @ weight))
-            slot.assign(0.9 * slot - 0.1 * tape.gradient(loss, weight))
-            weight.assign_add(slot)
+            new = 0.9 * slot - 0.1 * tape.gradient(loss, weight)
+            slot.assign(new)
+            weight.assign_add(slot if adds == "what is read" else new)
             return loss
 
         return tf.function(step).get_concrete_function(tf.TensorSpec((7, SHAPE[0]), dtype))
@@ -153,6 +155,22 @@ def unlike_the_kernel():
         old = slot.read_value()
         slot.assign(slot * 0.9 - gradient * 0.1)
         weight.assign_add(old)
+
+    def adds_the_old_slot_first(weight, slot, gradient):
+        weight.assign_add(slot)
+        slot.assign(slot * 0.9 - gradient * 0.1)
+
+    def adds_the_old_slot_by_nesterov(weight, slot, gradient):
+        weight.assign_add(slot * 0.9 - gradient * 0.1)
+        slot.assign(slot * 0.9 - gradient * 0.1)
+
+    def is_checked(weight, slot, gradient):
+        slot.assign(tf.debugging.check_numerics(slot * 0.9 - gradient * 0.1, "no number"))
+        weight.assign_add(slot)
+
+    def is_turned(weight, slot, gradient):
+        slot.assign(slot * 0.9 - gradient * 0.1)
+        weight.assign_add(tf.reshape(tf.transpose(slot), SHAPE))
 
     def of_itself(weight, slot, gradient):
         slot.assign(slot * 0.9 - gradient * 0.1)
