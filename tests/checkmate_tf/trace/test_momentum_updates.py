@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -247,3 +249,55 @@ def test_what_the_kernel_replaces_is_not_counted():
     (read,) = updates.reads(program, last)
     assert program.operations[read.producer].type == "Tanh"
     assert kernel.inputs[0].name != kernel.inputs[1].name
+
+
+def random_statements(seed):
+    """A step of a few updates, reads and returns in a random order."""
+    numbers = np.random.default_rng(seed)
+    kinds = numbers.choice(
+        ["write", "add slot", "add new", "add both", "step again", "return slot", "return weight"],
+        size=numbers.integers(2, 7),
+        p=[0.35, 0.25, 0.1, 0.1, 0.1, 0.05, 0.05],
+    )
+    which = numbers.integers(0, 2, size=(len(kinds), 2))
+
+    def step(weights, slots, gradient):
+        returned, new = [], [gradient, gradient]
+        for kind, (one, other) in zip(kinds, which, strict=True):
+            weight, slot = weights[one], slots[other if kind == "add both" else one]
+            if kind == "write":
+                new[one] = slot * 0.9 - gradient * 0.1
+                slot.assign(new[one])
+            elif kind in ("add slot", "add both"):
+                weight.assign_add(slot)
+            elif kind == "add new":
+                weight.assign_add(new[other])
+            elif kind == "step again":
+                weight.assign_add(slot * 0.9 - gradient * 0.1)
+            else:
+                returned.append((slot if kind == "return slot" else weight).read_value())
+        return returned
+
+    return step
+
+
+def test_any_order_of_updates_has_the_bits_of_the_plain_step():
+    found = 0
+    for seed in range(60):
+        results = []
+        for ours in (True, False):
+            start = tf.random.stateless_normal((5, *SHAPE), (seed, 2))
+            weights, slots = (
+                [tf.Variable(start[place + each]) for each in (0, 1)] for place in (0, 2)
+            )
+            step = random_statements(seed)
+            concrete = tf.function(functools.partial(step, weights, slots)).get_concrete_function(
+                tf.TensorSpec(SHAPE)
+            )
+            run = rewritten(concrete) if ours else concrete
+            found += len(kernels(run))
+            values = [run(start[4]) for _ in range(3)]
+            values = [*tf.nest.flatten(values), *weights, *slots]
+            results.append([each.numpy().tobytes() for each in values if each is not None])
+        assert results[0] == results[1], seed
+    assert found > 5
