@@ -114,7 +114,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int)
     parser.add_argument("--side", type=int)
     parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("--costs", default="roofline")
+    parser.add_argument("--costs", default="device")
     parser.add_argument("--float64", action="store_true")
     parser.add_argument(
         "--exact", action="store_true", help="graph rewrites off, so that bits can be compared"

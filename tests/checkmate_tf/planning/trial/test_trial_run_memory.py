@@ -39,7 +39,7 @@ def test_copies_do_not_count_and_are_freed():
     before = held_bytes()
     trial_run = run_for_trial(extracted, schedule)
     small = 2**20
-    assert abs(held_bytes() - before) < small
+    assert held_bytes() - before < small  # less, where variables lay in pieces too large for them
     x = tf.ones(SPEC.shape)
     real = [measure_peak(trial_run.function, x) for _ in range(4)]
     copied = 8 * 4 * 2**20
