@@ -37,16 +37,11 @@ def cost_model(costs: str | None, other_device: bool, elsewhere: bool = False) -
         CheckmateError: there is no such thing, or it is the profile of another device and that
             was not asked for.
     """
-    from checkmate_tf.graph.cost_models import (
-        DEFAULT_COSTS,
-        DEFAULT_COSTS_ELSEWHERE,
-        check_cost_model,
-        load_profile,
-    )
+    from checkmate_tf.graph.cost_models import check_cost_model, default_costs, load_profile
     from profiles.store import named_file
 
     if costs is None:
-        return DEFAULT_COSTS_ELSEWHERE if elsewhere else DEFAULT_COSTS
+        return default_costs(elsewhere)
 
     path = named_file(costs) or (Path(costs) if costs.endswith(".json") else None)
     if path is None:

@@ -26,8 +26,8 @@ COST_MODELS = ("roofline", "flops", "device", "profile")
 MEASURED_HERE = ("device", "profile")
 """Those that run operations on the device that TensorFlow computes on."""
 
-DEFAULT_COSTS, DEFAULT_COSTS_ELSEWHERE = "device", "roofline"
-"""Where nothing is said: on this device, and for one that is not here."""
+DEFAULT_COSTS = "device"
+"""On this device, where nothing is said."""
 
 ROOFLINES = {f"roofline:{kind}": kind for kind in ("CPU", "GPU", "TPU")}
 """By name: a roofline of another kind of device than the one that TensorFlow computes on."""
@@ -44,6 +44,11 @@ class StepCosts:
 
     model: CostModel
     notes: tuple[str, ...] = ()
+
+
+def default_costs(elsewhere: bool) -> str:
+    """The cost model where none is named; for a device that is not here, nothing is measured."""
+    return "roofline" if elsewhere else DEFAULT_COSTS
 
 
 def check_cost_model(costs: Any) -> None:

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from checkmate_tf.graph.cost_models import (
-    DEFAULT_COSTS,
-    DEFAULT_COSTS_ELSEWHERE,
-    MEASURED_HERE,
-    known_workspaces,
-)
+from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs, known_workspaces
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
@@ -107,7 +102,7 @@ def largest_batch(
     size = parse_bytes(budget, device_memory)
     not_here = why_not_here(device_memory, size)
     if costs is None:
-        costs = DEFAULT_COSTS_ELSEWHERE if not_here else DEFAULT_COSTS
+        costs = default_costs(elsewhere=bool(not_here))
     request = parse_request(size, "auto", None, costs, time_limit, order, trial_run)
     if not_here and costs in MEASURED_HERE:
         raise CheckmateError(

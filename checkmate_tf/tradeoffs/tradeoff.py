@@ -8,11 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.graph.cost_models import (
-    DEFAULT_COSTS,
-    DEFAULT_COSTS_ELSEWHERE,
-    MEASURED_HERE,
-)
+from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs
 from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.phases import phase, stopwatch
 from checkmate_tf.planning.budget_sweep import swept
@@ -84,7 +80,7 @@ def tradeoff(
     if not (is_count and points >= 2):
         raise CheckmateError(f"points is {points!r}; give a whole number, 2 or more")
     if costs is None:
-        costs = DEFAULT_COSTS_ELSEWHERE if elsewhere else DEFAULT_COSTS
+        costs = default_costs(elsewhere)
     if elsewhere and costs in MEASURED_HERE:
         raise CheckmateError(
             f"costs={costs!r} measures on this device; for another one give 'roofline:GPU', "
