@@ -63,6 +63,9 @@ class BestFitAllocator:
                 between all these does not.
             endless: address of a free piece that never ends; all others lie below it.
 
+        Raises:
+            ValueError: one of them has no bytes, or reaches into another.
+
         Example:
             >>> allocator = BestFitAllocator.laid_out([(0, 512)], [(1024, 256)], 1280)
             >>> allocator.allocate(512), allocator.allocate(512), allocator.held
@@ -71,6 +74,9 @@ class BestFitAllocator:
         pieces = [(address, size, True) for address, size in free]
         pieces += [(address, _aligned(size), False) for address, size in held]
         pieces = sorted([*pieces, (endless, _ALL, True)])
+        for (one, size, _), (other, _, _) in pairwise(pieces):
+            if size <= 0 or one + size > other:
+                raise ValueError(f"{size} bytes at {one}, and the next piece begins at {other}")
         between = [
             (one + size, other - one - size, False)
             for (one, size, _), (other, _, _) in pairwise(pieces)
@@ -99,7 +105,7 @@ class BestFitAllocator:
         size = _aligned(size)
         place = bisect_left(self._free, (size, 0))
         if place == len(self._free):
-            raise NoPieceError
+            raise NoPieceError(f"no piece of {size} bytes; free are {self._free[-3:]}")
         found, address = self._free.pop(place)
         piece = self._pieces[address]
         piece.free = False

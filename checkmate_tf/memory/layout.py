@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from checkmate_tf.memory.allocator import BestFitAllocator
 from checkmate_tf.memory.measure import counts_small_buffers, held_bytes
 from profiles.devices import default_device
 from profiles.tensorflow_internals import variable_content
@@ -31,6 +32,9 @@ _ONE_MORE = 300 << 10
 
 _MOST_FILLERS = 16384
 """After so many the search ends: a memory in so many pieces has never been seen."""
+
+_ATTEMPTS = 3
+"""So often memory is looked at, where other threads allocate and release in it meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def fill_gaps(size: int, smallest: int, most: int) -> Iterator[Any]:
             made = _empty(filler)
             if block <= address_of(made) < block + 2 * size:
                 filler //= 2
+                del made  # else the next one lies behind it
             else:
                 count += 1
                 yield made
@@ -86,7 +91,8 @@ def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayou
     """How the memory of the CPU's allocator lies now.
 
     None on other devices, where the allocator does not count all its buffers, and where it has no
-    room for one piece of twice `size` bytes.
+    room for one piece of twice `size` bytes; and where other threads allocate and release in it
+    all the time.
 
     Args:
         captured: (placeholder, handle) of the step's variables.
@@ -96,6 +102,17 @@ def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayou
         return None
     if not counts_small_buffers():
         return None
+    for _ in range(_ATTEMPTS):
+        found = _looked_at(captured, max(size, _SMALLEST))
+        with suppress(ValueError):  # other threads allocated or released meanwhile
+            if found is not None:
+                BestFitAllocator.laid_out(found.free, found.variables.values(), found.endless)
+            return found
+    return None
+
+
+def _looked_at(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
+    """As `memory_layout`, but wrong where other threads allocate or release meanwhile."""
     try:
         endless = address_of(_empty(2 * size))
     except tf.errors.ResourceExhaustedError:
@@ -159,10 +176,17 @@ def values_in_place(captured: Sequence[tuple[Any, Any]]) -> Iterator[tuple[Any, 
 
 
 def _places(captured: Sequence[tuple[Any, Any]]) -> dict[int, tuple[int, int]]:
-    """By address, the id of a variable's handle and its bytes."""
+    """By address, the id of a variable's handle and its bytes.
+
+    Buffers of the allocator begin at least 256 bytes apart. Where two are closer, TensorFlow has
+    taken over numpy's memory for them, and the allocator doesn't have them.
+    """
     found: dict[int, tuple[int, int]] = {}
     for handle, value in values_in_place(captured):
         found.setdefault(address_of(value), (id(handle), np.asarray(value).nbytes))
+    close = [pair for pair in pairwise(sorted(found)) if pair[1] - pair[0] < _SMALLEST]
+    for address in {each for pair in close for each in pair}:
+        del found[address]
     return found
 
 

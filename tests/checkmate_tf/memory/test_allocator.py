@@ -143,3 +143,19 @@ def test_peak_counts_from_where_it_is_reset():
     assert allocator.peak == 1 << 20
     allocator.reset_peak()
     assert allocator.peak == allocator.held == 0
+
+
+@pytest.mark.parametrize(
+    "free",
+    [
+        pytest.param([(0, 1024)], id="reaches into what is held"),
+        pytest.param([(0, 256), (0, 512)], id="twice the same"),
+        pytest.param([(0, -256)], id="less than no bytes"),
+        pytest.param([(0, 0)], id="no bytes"),
+        pytest.param([(1280, 256)], id="reaches into what never ends"),
+        pytest.param([(4096, 256)], id="behind what never ends"),
+    ],
+)
+def test_memory_that_cannot_lie_so(free):
+    with pytest.raises(ValueError, match="bytes at"):
+        BestFitAllocator.laid_out(free, [(512, 256)], 1280)

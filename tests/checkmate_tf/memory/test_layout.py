@@ -99,6 +99,107 @@ def test_gaps_that_lie_together_are_one():
     assert allocator.allocate(1280) == 0
 
 
+_BUSY = """
+import json, random, sys, threading, time
+import tensorflow as tf
+from checkmate_tf.memory.allocator import BestFitAllocator
+from checkmate_tf.memory.layout import memory_layout
+
+done = threading.Event()
+
+def allocate_and_release(rate):
+    alive, draw = [], random.Random(0)
+    while not done.is_set():
+        if len(alive) > 20:
+            del alive[draw.randrange(20)]
+        alive.append(tf.raw_ops.Empty(shape=[draw.randrange(1, 1 << 17)], dtype=tf.uint8))
+        time.sleep(rate)
+
+found = []
+for rate in (0.1, 0.003, 0.0003):
+    done.clear()
+    other = threading.Thread(target=allocate_and_release, args=(rate,))
+    other.start()
+    time.sleep(0.1)
+    found += [memory_layout([], 1 << 20) for _ in range(20)]
+    done.set()
+    other.join()
+quiet = memory_layout([], 1 << 20)
+for each in found:
+    if each is not None:
+        BestFitAllocator.laid_out(each.free, [], each.endless)
+print(len(found), quiet is not None)
+"""
+
+
+def test_while_another_thread_allocates():
+    """What is told is possible, or nothing is told."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _BUSY],
+        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.split() == ["60", "True"]
+
+
+_WITHOUT_GAPS = """
+import tensorflow as tf
+from checkmate_tf.memory.layout import fill_gaps, memory_layout
+
+tf.raw_ops.Empty(shape=[1 << 22], dtype=tf.uint8)
+fillers = list(fill_gaps(1 << 20, 256, 1 << 14))
+sizes = [((1 << 22) - less) // 2 for less in range(0, 400_000, 4000)]
+print({memory_layout([], size).free for size in sizes})
+"""
+
+
+def test_the_rest_of_the_largest_piece_is_no_gap():
+    """Where it is a little larger than the block that is to stay free."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_GAPS],
+        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.strip() == "{()}"
+
+
+_OF_NUMPY = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+from checkmate_tf.memory.layout import address_of, memory_layout
+
+memory = np.zeros(4096, np.uint8)
+begin = -memory.ctypes.data % 64
+close, large = [], tf.Variable(tf.raw_ops.DeepCopy(x=tf.zeros(1 << 16)))
+for place in (begin, begin + 64):
+    variable = tf.Variable(tf.zeros(4))
+    outside = tf.raw_ops.Identity(input=memory[place : place + 16].view(np.float32))
+    tf.raw_ops.AssignVariableOp(resource=variable.handle, value=outside)
+    close.append(variable)
+places = [address_of(each.read_value()) for each in close]
+concrete = tf.function(lambda: large + close[0][0] + close[1][0]).get_concrete_function()
+layout = memory_layout([(inner, outer) for outer, inner in concrete.graph.captures], 1 << 20)
+print(places[1] - places[0], [size for _, size in layout.variables.values()])
+"""
+
+
+def test_variables_in_memory_of_numpy_are_not_the_allocators():
+    """They may lie closer together than buffers of the allocator do."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _OF_NUMPY],
+        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.strip() == f"64 [{4 << 16}]"
+
+
 def test_layouts_alike():
     layout = MemoryLayout(((0, 512),), 4096, {}, arriving=(256,))
     first, without_gaps, one_more = layout.and_alike()
