@@ -70,7 +70,10 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--processes", type=int, default=5, help="of each kind (default: 5)")
-    parser.add_argument("--models", nargs="+", help="only rows of these")
+    models = [row.model for row in ROWS]
+    parser.add_argument(
+        "--models", nargs="+", choices=models, metavar="MODEL", help="only these: %(choices)s"
+    )
     parser.add_argument("--quick", action="store_true", help="a small step, one process of each")
     parser.add_argument("--output", default="results/readiness.json", help="(default: %(default)s)")
     arguments = parser.parse_args()
