@@ -125,7 +125,7 @@ class KeptPlans:
         from checkmate_tf import __version__
 
         request, device = self._request, default_device()
-        optimizer = tf.config.optimizer.get_experimental_options()
+        optimizer = {**_ON_BY_DEFAULT, **tf.config.optimizer.get_experimental_options()}
         key = {
             "content": content,
             "budget": _in_words(request),
@@ -185,6 +185,22 @@ class KeptPlans:
         if self._request.verbose:
             announce_beside(line)
 
+
+_ON_BY_DEFAULT = dict.fromkeys(
+    (
+        "arithmetic_optimization",
+        "constant_folding",
+        "dependency_optimization",
+        "function_optimization",
+        "layout_optimizer",
+        "loop_optimization",
+        "remapping",
+        "shape_optimization",
+    ),
+    True,
+)
+"""Grappler's options that are on until they are set. Once measured costs had some off for a while,
+they are set, though to the same."""
 
 _MAKE_ONE = (
     "make one for this step, at the same batch size, with step.plan.save or `checkmate-tf plan` "

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -105,6 +108,39 @@ def test_the_second_time_nothing_is_searched_for_or_tried(made, first, step, x, 
         assert one.numpy().tobytes() == other.numpy().tobytes()
     if held_bytes() is not None:
         assert checkmate_tf.measure_peak(second, x) <= second.plan.budget
+
+
+_START = """
+import tensorflow as tf
+import checkmate_tf
+from tests.dense_steps import SIZE, loss_and_gradient, some_weights
+
+step = loss_and_gradient(some_weights(), 24)
+checkmate_tf.rematerialize(step, budget=0.9, time_limit=5)(tf.ones((2048, SIZE)))
+"""
+
+
+def test_a_process_that_has_measured_the_device_keeps_its_plan_for_the_next_one(tmp_path):
+    """Costs are measured once, by the first one."""
+    environment = {
+        **os.environ,
+        "CHECKMATE_TF_CACHE": str(tmp_path / "profiles"),
+        "CHECKMATE_TF_PLANS": str(tmp_path / "plans"),
+        "TF_CPU_ALLOCATOR_USE_BFC": "true",
+    }
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", _START],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+        for _ in range(2)
+    ]
+    assert list((tmp_path / "profiles").iterdir())
+    assert "plan kept" in said[0]
+    assert "by a plan kept before" in said[1], said[1]
 
 
 @pytest.mark.parametrize("options", [{"budget": 0.95}, {"time_limit": 6}])
