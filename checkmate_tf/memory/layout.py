@@ -34,7 +34,7 @@ _MOST_FILLERS = 16384
 """After so many the search ends: a memory in so many pieces has never been seen."""
 
 _ATTEMPTS = 3
-"""So often memory is looked at, where other threads allocate and release in it meanwhile."""
+"""How often memory is looked at, at most: other threads may change it meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayou
     """How the memory of the CPU's allocator lies now.
 
     None on other devices, where the allocator does not count all its buffers, and where it has no
-    room for one piece of twice `size` bytes; and where other threads allocate and release in it
+    room for one piece of twice `size` bytes. Also None where other threads allocate and release
     all the time.
 
     Args:
@@ -103,7 +103,7 @@ def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayou
     if not counts_small_buffers():
         return None
     for _ in range(_ATTEMPTS):
-        found = _looked_at(captured, max(size, _SMALLEST))
+        found = _unchecked_layout(captured, max(size, _SMALLEST))
         with suppress(ValueError):  # other threads allocated or released meanwhile
             if found is not None:
                 BestFitAllocator.laid_out(found.free, found.variables.values(), found.endless)
@@ -111,7 +111,7 @@ def memory_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayou
     return None
 
 
-def _looked_at(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
+def _unchecked_layout(captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
     """As `memory_layout`, but wrong where other threads allocate or release meanwhile."""
     try:
         endless = address_of(_empty(2 * size))

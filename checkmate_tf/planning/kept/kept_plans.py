@@ -199,8 +199,8 @@ _ON_BY_DEFAULT = dict.fromkeys(
     ),
     True,
 )
-"""Grappler's options that are on until they are set. Once measured costs had some off for a while,
-they are set, though to the same."""
+"""Grappler's options that are on where nobody has set them. Measuring costs switches some off for a
+while; afterwards they are on again, but set."""
 
 _MAKE_ONE = (
     "make one for this step, at the same batch size, with step.plan.save or `checkmate-tf plan` "

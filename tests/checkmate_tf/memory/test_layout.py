@@ -42,6 +42,19 @@ json.dump([layout.free, layout.endless, place, address_of(variable.read_value())
 """
 
 
+def printed(code, given="", **environment):
+    """What a process prints that runs `code` and reads what is `given`; its allocator counts."""
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        input=given,
+        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true", **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ended.stdout
+
+
 @pytest.fixture(scope="module")
 def real():
     """A memory full of gaps of 8 KiB to 64 MiB, and what the allocator holds from then on."""
@@ -52,15 +65,8 @@ def real():
     kept = sorted(generator.choice(160, 80, replace=False).tolist())
     numbers = generator.integers(0, 40, 600).tolist()
     order = [(each, int(2 ** generator.uniform(13, 26))) for each in numbers]
-    ended = subprocess.run(
-        [sys.executable, "-c", _REAL],
-        input=json.dumps([sizes, kept, order]),
-        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    free, endless, place, address, held = json.loads(ended.stdout.splitlines()[-1])
+    found = printed(_REAL, json.dumps([sizes, kept, order]))
+    free, endless, place, address, held = json.loads(found)
     return [tuple(each) for each in free], endless, place, address, order, held
 
 
@@ -134,14 +140,7 @@ print(len(found), quiet is not None)
 
 def test_while_another_thread_allocates():
     """What is told is possible, or nothing is told."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _BUSY],
-        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stdout.split() == ["60", "True"]
+    assert printed(_BUSY).split() == ["60", "True"]
 
 
 _WITHOUT_GAPS = """
@@ -157,14 +156,7 @@ print({memory_layout([], size).free for size in sizes})
 
 def test_the_rest_of_the_largest_piece_is_no_gap():
     """Where it is a little larger than the block that is to stay free."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_GAPS],
-        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stdout.strip() == "{()}"
+    assert printed(_WITHOUT_GAPS).strip() == "{()}"
 
 
 _OF_NUMPY = """
@@ -190,14 +182,7 @@ print(places[1] - places[0], [size for _, size in layout.variables.values()])
 
 def test_variables_in_memory_of_numpy_are_not_the_allocators():
     """They may lie closer together than buffers of the allocator do."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _OF_NUMPY],
-        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stdout.strip() == f"64 [{4 << 16}]"
+    assert printed(_OF_NUMPY).strip() == f"64 [{4 << 16}]"
 
 
 def test_layouts_alike():
@@ -210,12 +195,4 @@ def test_layouts_alike():
 
 def test_without_room_for_the_largest_gap_nothing_is_told():
     code = "from checkmate_tf.memory.layout import memory_layout as lay; print(lay([], 1 << 28))"
-    environment = {
-        **os.environ,
-        "TF_CPU_ALLOCATOR_USE_BFC": "true",
-        "TF_CPU_BFC_MEM_LIMIT_IN_MB": "64",
-    }
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert ended.stdout.split() == ["None"]
+    assert printed(code, TF_CPU_BFC_MEM_LIMIT_IN_MB="64").strip() == "None"
