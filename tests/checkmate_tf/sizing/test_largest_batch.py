@@ -12,10 +12,8 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf import CheckmateError
-from checkmate_tf.graph.cost_models import DEFAULT_COSTS, step_costs
 from checkmate_tf.memory import measure
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.trace.program import resolve
 from solvers import Status, simulate, solve
 from tests.dense_steps import dense_model
 
@@ -47,7 +45,8 @@ def question():
 @pytest.fixture(scope="module")
 def found(question):
     step, batch, budget = question
-    return checkmate_tf.largest_batch(step, budget, batch, time_limit=2)
+    # Not the device's own costs: what is fast enough must not depend on the machine.
+    return checkmate_tf.largest_batch(step, budget, batch, time_limit=2, costs="roofline")
 
 
 def inputs(size):
@@ -69,7 +68,7 @@ def test_it_trains_within_the_budget_where_the_plain_step_does_not(question, fou
 
 def test_the_unchanged_step_needs_the_budget_at_its_own_largest_batch(question, found):
     step, _, budget = question
-    assert 0 < found.unchanged < found.batch_size
+    assert 0 < found.unchanged < found.batch_size, found.why
     plain = tf.function(step)
     for share, fits in ((0.75, True), (1.3, False)):
         x, rate = inputs(int(share * found.unchanged))
@@ -97,9 +96,7 @@ def test_the_extra_time_is_at_most_that_of_one_more_forward_pass(question, found
         return rate * tf.reduce_sum(x)
 
     x, rate = tf.TensorSpec((found.batch_size, WIDTH)), tf.TensorSpec(())
-    concrete = tf.function(forward).get_concrete_function(x, rate)
-    costs = step_costs(DEFAULT_COSTS, resolve(concrete)).model
-    alone = checkmate_tf.extract(concrete, costs=costs)
+    alone = checkmate_tf.extract(tf.function(forward).get_concrete_function(x, rate))
     assert extra <= 1.01 * alone.one_pass_cost
 
 
