@@ -32,7 +32,7 @@ class Candidate:
 
     Attributes:
         forecast: of its peaks.
-        tried_as_in_training: the steps of its trial run were those of training.
+        scatter: see `TrialRun`; None also without a trial run.
         exhausted: its trial run ran out of memory.
         preliminary: the first one, which is not tried: it uses too little of the budget, or so much
             that it may well hold more.
@@ -42,7 +42,7 @@ class Candidate:
 
     plan: Plan
     forecast: Forecast
-    tried_as_in_training: bool = False
+    scatter: int | None = None
     exhausted: bool = False
     preliminary: bool = False
     roomy: bool = False

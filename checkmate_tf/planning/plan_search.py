@@ -36,6 +36,7 @@ from checkmate_tf.planning.settings import (
     PLAN_TIMES,
     SCATTER,
     SCATTER_ALIKE,
+    SCATTER_SEEN,
 )
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.too_small import held_more, no_schedule
@@ -314,8 +315,10 @@ class PlanSearch:
         """Bytes that the device will rarely hold more than."""
         if candidate.plan.measured_peak is None:
             return self._rarely_more(candidate.forecast)
-        seen, alike = candidate.plan.measured_peak, candidate.tried_as_in_training
-        return seen + self._room(seen) if alike else self._rarely_more(candidate.forecast, seen)
+        seen, scatter = candidate.plan.measured_peak, candidate.scatter
+        if scatter is None:
+            return self._rarely_more(candidate.forecast, seen)
+        return seen + max(self._room(seen), int(SCATTER_SEEN * scatter))
 
     def _rarely_more(self, expected: Forecast, measured: int | None = None) -> int:
         """The same, by a forecast, and what was seen in other steps than those of training."""
@@ -386,18 +389,18 @@ class PlanSearch:
         measured = max(trial_run.peaks)
         seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
         if self._situation.layout is None:
-            self._offset = seen_more if trial_run.as_in_training else max(0, seen_more)
+            self._offset = max(0, seen_more) if trial_run.scatter is None else seen_more
         else:
             self._offset = max(0, measured - candidate.forecast.worst)
         predicted = candidate.forecast.highest_of_ten + seen_more
         plan = replace(
             candidate.plan,
-            predicted_peak=measured if trial_run.as_in_training else predicted,
+            predicted_peak=measured if trial_run.scatter is not None else predicted,
             measured_peak=measured,
         )
         return replace(
             candidate,
             plan=plan,
             function=trial_run.function,
-            tried_as_in_training=trial_run.as_in_training,
+            scatter=trial_run.scatter,
         )

@@ -106,6 +106,10 @@ SCATTER_ALIKE = 0.01
 steps up to 0.5 % more, but with an input pipeline up to a batch more, for which room is left as
 well. What is forecast of other steps doesn't count then."""
 
+SCATTER_SEEN = 2.0
+"""Multiple of what the trial run's steps of training differed by, for which room is left: in one
+step what runs beside others ends sooner than in the next one."""
+
 # Trial runs (`trial_run`).
 
 TRIAL_STEPS = 8

@@ -2,24 +2,26 @@
 
 The executor runs an operation as soon as it is ready, so order is what saves memory: each
 barrier group waits for the one before it. On a CPU a barrier group is one operation, so that every
-step asks for its buffers in the same order (`trace.repeatability`). Elsewhere those after it that
-together need too little to matter belong to it, so that small ones may run side by side. What
-oneDNN fuses whatever control edges say stays in one barrier group. Sources and views get no edge.
+step asks for its buffers in the same order (`trace.repeatability`), but for products, beside which
+others may run (`graph.one_order`). Elsewhere those after it that together need too little
+to matter belong to it, so that small ones may run side by side. What oneDNN fuses whatever control
+edges say stays in one barrier group. Sources and views get no edge.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.graph.one_order import one_order, parts_of_node
 from checkmate_tf.rewriting.instances import Instances
 from checkmate_tf.rewriting.ordered_bodies import attributes_in_order
 from checkmate_tf.trace.emission import Emitter
-from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
+from checkmate_tf.trace.fusions import shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program, Tensor
 from checkmate_tf.trace.repeatability import (
     NO_UPDATES,
@@ -99,7 +101,6 @@ class Replay:
         self.in_turn = self.is_in_turn()
         in_place = written_in_place(self.program) if self.in_turn else frozenset[int]()
         updates = updates_in_place(self.program) if self.in_turn else NO_UPDATES
-        self.left_out = updates.left_out
         self.instances = Instances(self.program, emitter, extraction.tiny, in_place, updates)
         self.group_bytes = GROUP_SHARE * peak
         self.waits_for = list(waits_for)  # the barrier group before
@@ -108,16 +109,26 @@ class Replay:
 
     def run(self) -> Instances:
         """Create them all; returns what stands for the tensors of the step afterwards."""
+        if self.in_turn:
+            self._run_in_turn()
+            return self.instances
         for number in self.extraction.prologue:
-            if self.in_turn:
-                self._emit_part([number])
-            else:
-                self.instances.emit(number, [])
+            self.instances.emit(number, [])
         for node, attached in self.extraction.computations(self.schedule):
             for part in parts_of_node(self.program.operations, self.extraction.nodes[node]):
                 self._emit_part(part)
             self._emit_attached(node, attached)
         return self.instances
+
+    def _run_in_turn(self) -> None:
+        order = one_order(self.extraction, self.schedule)
+        ending: dict[int, list[Any]] = defaultdict(list)  # by the place of the last beside them
+        for place, part in enumerate(order.parts):
+            made = self._emitted(part)
+            if place in order.beside:
+                ending[order.beside[place]] += made
+            else:
+                self.waits_for = [*self._one_of(made), *ending.pop(place, ())]
 
     @property
     def last(self) -> list[Any]:
@@ -125,17 +136,18 @@ class Replay:
         return [*self.waits_for, *self.group]
 
     def _emit_part(self, part: Sequence[int]) -> None:
-        part = [number for number in part if number not in self.left_out]
-        if not part:
-            return
-        inside = set(part)
         for member in part:
             self.small_bytes += sum(t.bytes for t in self.program.produced[member])
             self.small_bytes += self.extraction.workspaces[member]
-        if self.in_turn or self.small_bytes > self.group_bytes or not self.group:
+        if self.small_bytes > self.group_bytes or not self.group:
             self._close_group()
+        self.group += self._emitted(part)
+
+    def _emitted(self, part: Sequence[int]) -> list[Any]:
+        """Create what may be fused; what reads nothing of it waits for the group before."""
+        inside = set(part)
         alias = self._aliases(part)
-        self.group += [
+        return [
             self.instances.emit(
                 number,
                 []
@@ -162,16 +174,20 @@ class Replay:
 
     def _close_group(self) -> None:
         """Let all that follows wait for all that is there."""
-        if len(self.group) > 1:
-            # On their device: to wait for another one would take time.
-            self.group = [self.emitter.create_barrier(self.group, self.group[0].device)]
-        self.waits_for = self.group or self.waits_for
+        self.waits_for = self._one_of(self.group) or self.waits_for
         self.group = []
         self.small_bytes = 0
 
+    def _one_of(self, group: list[Any]) -> list[Any]:
+        """What to wait for instead of them all."""
+        if len(group) < 2:
+            return group
+        # On their device: to wait for another one would take time.
+        return [self.emitter.create_barrier(group, group[0].device)]
+
     def _emit_attached(self, node: int, attached: Sequence[int]) -> None:
         """What runs once, beside the schedule, but before a large tensor that it reads may go."""
-        if self.in_turn or not self.extraction.graph.nodes[node].recomputable:
+        if not self.extraction.graph.nodes[node].recomputable:
             # The rest of a variable's update; what follows may count on its buffers.
             for number in attached:
                 self._emit_part([number])
@@ -183,14 +199,3 @@ class Replay:
 
     def _is_large(self, tensor: Tensor) -> bool:
         return (tensor.producer, tensor.index) not in self.instances.tiny
-
-
-def parts_of_node(operations: Sequence[Any], members: Sequence[int]) -> list[list[int]]:
-    """Split the operations of a node where one must wait for the other; fused pairs stay whole."""
-    cut_before = set(range(1, len(members)))
-    for first, one in enumerate(members):
-        for second in range(first + 1, len(members)):
-            if may_fuse(operations[one].type, operations[members[second]].type):
-                cut_before -= set(range(first + 1, second + 1))
-    bounds = [0, *sorted(cut_before), len(members)]
-    return [list(members[start:end]) for start, end in pairwise(bounds)]

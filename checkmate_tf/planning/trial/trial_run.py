@@ -78,13 +78,14 @@ class TrialRun:
             the step's variables, for which some optimizers take memory only when they are written.
         function: what ran, on flat arguments. None where its kernels have drawn random numbers,
             which training would miss.
-        as_in_training: the copies lay where the variables do, no other batch was made meanwhile,
-            and the steps repeated themselves at last: so do those of training.
+        scatter: bytes by which the steps after the first one differed, none if they repeated
+            themselves at last: so do those of training. None where those may differ otherwise:
+            the copies lay elsewhere than the variables do, or other batches were made meanwhile.
     """
 
     peaks: tuple[int, ...]
     function: Callable[..., Any] | None
-    as_in_training: bool = False
+    scatter: int | None = None
 
 
 SaysEnough = Callable[[int], bool]
@@ -119,7 +120,7 @@ def run_for_trial(
     if added is None:
         return None
     again = None if has_generators(extracted) else function
-    return TrialRun(added.over(program.fixed_bytes), again, added.as_in_training)
+    return TrialRun(added.over(program.fixed_bytes), again, added.scatter)
 
 
 def peaks_on_trial(
@@ -186,13 +187,13 @@ class _Added:
         before: bytes that are held before each but the first, the step's inputs among them.
         constants: bytes of them that the first step has left, as TensorFlow's constants.
         peaks: bytes that each step adds to those at most.
-        as_in_training: see `TrialRun`.
+        scatter: see `TrialRun`.
     """
 
     before: int
     constants: int
     peaks: tuple[int, ...]
-    as_in_training: bool
+    scatter: int | None
 
     def over(self, fixed_bytes: int) -> tuple[int, ...]:
         """The peaks where a step is known to have so many bytes beside what it adds."""
@@ -272,8 +273,10 @@ def _added_by_copies(
         raise TrialRunError(f"a run on made-up inputs took over {TRIAL_SECONDS:g} s") from error
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
-    as_in_training = in_place and not several and _repeat(peaks)
-    return _Added(before + constants, constants, tuple(peaks), as_in_training)
+    scatter = None
+    if in_place and not several:
+        scatter = 0 if _repeat(peaks) else max(peaks) - min(peaks[1:])
+    return _Added(before + constants, constants, tuple(peaks), scatter)
 
 
 def _repeat(peaks: Sequence[int]) -> bool:

@@ -193,7 +193,7 @@ def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
     def as_forecast(schedule: Schedule, says_enough: object) -> TrialRun:
         tried.append(schedule)
         held = forecast(extracted, schedule, resident, layouts=[layout]).typical
-        return TrialRun((held,) * 3, None, as_in_training=True)
+        return TrialRun((held,) * 3, None, scatter=0)
 
     monkeypatch.setattr(PlanSearch, "_planned", noted)
     found = PlanSearch(situation, "auto", "free", 8.0, as_forecast).run()

@@ -6,11 +6,10 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.rewriting.replay import Replay, parts_of_node
+from checkmate_tf.rewriting.replay import Replay
 from checkmate_tf.rewriting.rewrite import as_function
 from solvers import Schedule
 from tests.steps import random_batch, small_cnn
@@ -177,21 +176,3 @@ def test_sums_of_many_are_emitted_in_pairs():
     extracted = extraction(step)
     sums = [each for each in emitted(extracted, range(len(extracted.graph))) if each.type == "AddN"]
     assert [len(each.inputs) for each in sums] == [2, 2, 2]
-
-
-class _Operation:
-    def __init__(self, kind):
-        self.type = kind
-
-
-@pytest.mark.parametrize(
-    ("kinds", "expected"),
-    [
-        (["Conv2D", "BiasAdd", "Relu"], [[0, 1], [2]]),
-        (["AddN", "BiasAddGrad", "Conv2DBackpropFilter"], [[0], [1, 2]]),
-        (["BiasAdd", "Conv2D"], [[0], [1]]),
-        (["Mul", "Add"], [[0], [1]]),
-    ],
-)
-def test_fused_operations_stay_in_one_part(kinds, expected):
-    assert parts_of_node([_Operation(kind) for kind in kinds], range(len(kinds))) == expected
