@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras import layers
 
 from checkmate_tf.graph.extraction import extract_step
+from solvers import Schedule, solve
 
 SPEC = tf.TensorSpec((64, 64))
 """What the steps of `extraction_of` are called with."""
@@ -46,6 +47,28 @@ def random_batch(batch: int = 8, side: int = 32, seed: int = 0) -> tuple[Any, An
     generator = np.random.default_rng(seed)
     images = tf.constant(generator.normal(size=(batch, side, side, 3)), tf.float32)
     return images, tf.constant(generator.integers(0, 10, batch), tf.int32)
+
+
+def schedule_of(extraction: Any, kind: str) -> Schedule:
+    """A schedule in "input order", or a "rematerialized" one."""
+    if kind == "input order":
+        return Schedule(range(len(extraction.graph)))
+    solution = solve(extraction.graph, 0.7, time_limit=3, order="free")
+    assert solution.schedule is not None
+    assert len(solution.schedule) > len(extraction.graph)
+    return solution.schedule
+
+
+def all_before(operation: Any) -> set[str]:
+    """Names of all operations of a TensorFlow graph that must have run before `operation`."""
+    found: set[str] = set()
+    pending = [operation]
+    while pending:
+        each = pending.pop()
+        before = [*each.control_inputs, *(tensor.op for tensor in each.inputs)]
+        pending += [other for other in before if other.name not in found]
+        found |= {other.name for other in before}
+    return found
 
 
 def all_variables(model: Any) -> list[Any]:

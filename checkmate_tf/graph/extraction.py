@@ -250,7 +250,12 @@ class _Builder:
         place: dict[int, int] = {}  # of an operation: its node's number, −1 in the prologue
         for members in groups:
             waits_for = max(
-                (place[other] for m in members for other in self._before(m) if other in place),
+                (
+                    place[other]
+                    for m in members
+                    for other in self.program.before(m)
+                    if other in place
+                ),
                 default=-1,
             )
             host = nodes[waits_for] if waits_for >= 0 else []
@@ -271,9 +276,6 @@ class _Builder:
         operations = {number: self.program.operations[number] for number in prologue}
         late = waiting_for_arguments(self.program.concrete, operations.values())
         return sorted(prologue, key=lambda number: operations[number].name in late)
-
-    def _before(self, number: int) -> set[int]:
-        return {t.producer for t in self.program.reads[number]} | self.program.order[number]
 
     def _is_tiny(self, members: list[int], tiny: frozenset[Tensor], host: list[int]) -> bool:
         """Whether they make only tiny tensors from tiny ones, and from what `host` just made."""
@@ -323,7 +325,7 @@ class _Builder:
         program = self.program
         inside = set(members)
         reads = {t for m in members for t in program.reads[m] if t.producer not in inside}
-        waits = {place[other] for m in (*members, *attached) for other in self._before(m)}
+        waits = {place[other] for m in (*members, *attached) for other in self.program.before(m)}
         dependencies = {place[t.producer] for t in reads - tiny}
         outputs = self._outputs(members)
         memory = sum(t.bytes for t in outputs if t not in tiny)

@@ -31,8 +31,8 @@ MOST_TOUCHED = 16 << 20
 ones keep several cores busy, and together they would push each other out of the cache."""
 
 MOST_LATER = 12
-"""Parts that come later than the schedule has them, at most, for what they need runs beside others.
-Of a product that no other one needs, its readers are not in a hurry, so that any number may."""
+"""Parts that may be put off, because they need a product that runs beside others. If no other
+product needs that one, any number may: nothing else waits for them."""
 
 MOST_BESIDE = 48
 """Parts that run beside a product, at most: what it reads is held as long."""
@@ -57,7 +57,11 @@ class OneOrder:
 
 
 def one_order(extraction: Extraction, schedule: Schedule) -> OneOrder:
-    """The order of `schedule`, what one kernel does in place of others taken as one operation."""
+    """The order in which a CPU runs `schedule`.
+
+    Several operations that one kernel replaces (`trace.repeatability`) are one, by the number of
+    the last of them.
+    """
     parts = _parts(extraction, schedule)
     facts = _facts(extraction.program)
     room = _Room(extraction, parts)
@@ -66,7 +70,7 @@ def one_order(extraction: Extraction, schedule: Schedule) -> OneOrder:
     place = 0
     while place < len(parts):
         ordered.append(parts[place])
-        if not facts.products.isdisjoint(parts[place]):
+        if facts.has_product(parts[place]):
             others, later = _until_next_product(parts, place, facts, room)
             if others:
                 beside[len(ordered) - 1] = len(ordered) + len(others) - 1
@@ -101,7 +105,7 @@ def parts_of_node(operations: Sequence[Any], members: Sequence[int]) -> list[lis
 def _until_next_product(
     parts: Sequence[tuple[int, ...]], place: int, facts: _Facts, room: _Room
 ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """What may run beside `parts[place]`, and what comes before its end but has to wait for it."""
+    """What may run beside `parts[place]`, and what is put off until that has ended."""
     others: list[tuple[int, ...]] = []
     later: list[tuple[int, ...]] = []
     waiting = set(parts[place])  # it, and all that has to wait for it
@@ -109,18 +113,18 @@ def _until_next_product(
     for last in range(place + 1, min(place + 1 + MOST_BESIDE, len(parts))):
         part = parts[last]
         if any(number in waiting or facts.before[number] & waiting for number in part):
-            if len(later) == MOST_LATER and not facts.is_late(parts[place]):
+            if len(later) == MOST_LATER and not facts.no_product_needs(parts[place]):
                 break
             later.append(part)
             waiting.update(part)
             read_later.update(each for number in part for each in facts.before[number])
             continue
         if not read_later.isdisjoint(part):
-            break  # what is to run later reads what was there before this computes it again
+            break  # it would compute anew what a part that is put off has yet to read
         if not room.runs_beside(place, last):
             break
         others.append(part)
-        if not facts.products.isdisjoint(part):
+        if facts.has_product(part):
             break
     return others, later
 
@@ -139,9 +143,13 @@ class _Facts:
     products: frozenset[int]
     needed: frozenset[int]
 
-    def is_late(self, part: Sequence[int]) -> bool:
-        """Whether it has a large product, and no other one needs what it makes."""
-        return not self.products.isdisjoint(part) and self.needed.isdisjoint(part)
+    def has_product(self, part: Sequence[int]) -> bool:
+        """Whether a large product is among these operations."""
+        return not self.products.isdisjoint(part)
+
+    def no_product_needs(self, part: Sequence[int]) -> bool:
+        """Whether no large product needs what these operations make."""
+        return self.needed.isdisjoint(part)
 
 
 _FACTS: WeakKeyDictionary[Program, _Facts] = WeakKeyDictionary()
@@ -160,17 +168,16 @@ def _facts(program: Program) -> _Facts:
 
 
 def _before(program: Program) -> list[frozenset[int]]:
-    """What a kernel in place of others waits for, they wait for; and who waits for them, for it."""
+    """Per operation, those before it; a kernel that replaces several has the place of them all."""
     stands_for = {
         each: kernel
         for kernel, update in updates_in_place(program).kernels.items()
         for each in update.replaced
     }
     before: list[set[int]] = [set() for _ in program.operations]
-    for number, order in enumerate(program.order):
+    for number in range(len(program.operations)):
         runs = stands_for.get(number, number)
-        waits = order | {tensor.producer for tensor in program.reads[number]}
-        before[runs] |= {stands_for.get(each, each) for each in waits} - {runs}
+        before[runs] |= {stands_for.get(each, each) for each in program.before(number)} - {runs}
     return [frozenset(each) for each in before]
 
 

@@ -7,7 +7,6 @@ from collections import defaultdict
 from checkmate_tf.graph.execution import Execution, Executor
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.graph.one_order import one_order
-from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.repeatability import has_one_order
 from solvers import Schedule
 
@@ -44,7 +43,7 @@ class _Order:
             if extraction.graph.nodes[node].recomputable
             for number in attached
         }
-        self._missing = {number: _before(extraction.program, number) for number in self._early}
+        self._missing = {number: set(extraction.program.before(number)) for number in self._early}
         self._waiting: dict[int, list[int]] = defaultdict(list)  # for an operation
         for number, before in self._missing.items():
             for each in before:
@@ -66,10 +65,6 @@ class _Order:
                 self._missing[each].discard(self.numbers[-1])
                 if not self._missing[each]:
                     pending.append(each)
-
-
-def _before(program: Program, number: int) -> set[int]:
-    return {tensor.producer for tensor in program.reads[number]} | set(program.order[number])
 
 
 def execution(extraction: Extraction, schedule: Schedule) -> Execution:

@@ -107,8 +107,8 @@ steps up to 0.5 % more, but with an input pipeline up to a batch more, for which
 well. What is forecast of other steps doesn't count then."""
 
 SCATTER_SEEN = 2.0
-"""Multiple of what the trial run's steps of training differed by, for which room is left: in one
-step what runs beside others ends sooner than in the next one."""
+"""Room for later steps, as a multiple of the bytes by which the steps of a trial run differed. They
+differ where operations run side by side, of which now one ends first and now the other."""
 
 # Trial runs (`trial_run`).
 

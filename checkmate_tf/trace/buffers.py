@@ -81,9 +81,7 @@ class _Run:
         self._members = members
         self._kept = kept
         inside = set(members)
-        self._before = {
-            m: inside & ({t.producer for t in program.reads[m]} | program.order[m]) for m in members
-        }
+        self._before = {m: inside & program.before(m) for m in members}
         self._readers: dict[Tensor, set[int]] = {
             tensor: {m for m in members if tensor in program.reads[m]}
             for member in members

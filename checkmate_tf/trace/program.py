@@ -106,6 +106,10 @@ class Program:
         operations = topological(graph.get_operations())
         return SumOrders(operations, self.sized, self.concrete.outputs)
 
+    def before(self, number: int) -> frozenset[int]:
+        """Operations that must have run before this one, for what it reads or by their order."""
+        return self.order[number].union(tensor.producer for tensor in self.reads[number])
+
     @cached_property
     def produced(self) -> tuple[tuple[Tensor, ...], ...]:
         """Per operation, its outputs."""

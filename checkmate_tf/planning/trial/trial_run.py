@@ -78,9 +78,9 @@ class TrialRun:
             the step's variables, for which some optimizers take memory only when they are written.
         function: what ran, on flat arguments. None where its kernels have drawn random numbers,
             which training would miss.
-        scatter: bytes by which the steps after the first one differed, none if they repeated
-            themselves at last: so do those of training. None where those may differ otherwise:
-            the copies lay elsewhere than the variables do, or other batches were made meanwhile.
+        scatter: bytes by which the highest step exceeded the lowest one after the first; 0 if the
+            last ones were equal. None where this says nothing of training, because the copies lay
+            elsewhere than the variables do, or other batches were made meanwhile.
     """
 
     peaks: tuple[int, ...]

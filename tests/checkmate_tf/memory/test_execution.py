@@ -9,8 +9,8 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.execution import execution, operations_in_order
 from checkmate_tf.trace.repeatability import updates_in_place
-from solvers import Schedule, simulate, solve
-from tests.steps import random_batch, small_cnn
+from solvers import Schedule, simulate
+from tests.steps import random_batch, schedule_of, small_cnn
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +21,7 @@ def extracted():
 
 @pytest.fixture(scope="module", params=["input order", "rematerialized"])
 def schedule(request, extracted):
-    if request.param == "input order":
-        return Schedule(range(len(extracted.graph)))
-    solution = solve(extracted.graph, 0.7, time_limit=3, order="free")
-    assert len(solution.schedule) > len(extracted.graph)
-    return solution.schedule
+    return schedule_of(extracted, request.param)
 
 
 def test_every_operation_runs_as_often_as_its_node(extracted, schedule):
@@ -52,15 +48,7 @@ def test_every_buffer_is_freed_once(extracted, schedule):
 
 def test_live_bytes_are_those_of_the_simulator(extracted, schedule):
     """Two accounts of one peak: by buffers here, by nodes, which free at their end, in solvers."""
-    executed = execution(extracted, schedule)
-    size = {buffer: count for run in executed.runs for buffer, count in run.allocated}
-    held = peak = 0
-    for run in executed.runs:
-        held += sum(count for _, count in run.allocated)
-        peak = max(peak, held)
-        held -= sum(size[buffer] for buffer in run.freed)
-        if run.assigned:
-            held -= size[run.assigned[1]]  # it takes the place of the variable's own buffer
+    peak = max(execution(extracted, schedule).live_bytes)
     predicted = simulate(extracted.graph, schedule).peak - extracted.graph.fixed_bytes
     assert 0.8 * predicted < peak <= predicted
 

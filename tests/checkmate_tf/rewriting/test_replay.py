@@ -12,7 +12,7 @@ from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.rewriting.replay import Replay
 from checkmate_tf.rewriting.rewrite import as_function
 from solvers import Schedule
-from tests.steps import random_batch, small_cnn
+from tests.steps import all_before, random_batch, small_cnn
 
 SIDE = 128
 
@@ -35,17 +35,6 @@ def emitted(extracted, steps):
     return as_function(extracted, Schedule(steps)).graph.get_operations()
 
 
-def waits_for(operation):
-    """Names of all operations that must have run before `operation`."""
-    found, pending = set(), [operation]
-    while pending:
-        each = pending.pop()
-        before = [*each.control_inputs, *(tensor.op for tensor in each.inputs)]
-        pending += [other for other in before if other.name not in found]
-        found |= {other.name for other in before}
-    return found
-
-
 def products(x):
     """Two products that do not need each other, and their product."""
     return tf.reduce_sum((x @ tf.transpose(x)) @ (tf.transpose(x) @ x))
@@ -60,7 +49,7 @@ def test_large_operations_run_in_the_order_of_the_schedule():
     matrices = [each for each in emitted(extracted, steps) if each.type == "MatMul"]
     assert len(matrices) == 3
     for earlier, later in pairwise(matrices):
-        assert earlier.name in waits_for(later)
+        assert earlier.name in all_before(later)
 
 
 def one_matrix_and_ten_vectors(matrix, vector):
@@ -81,7 +70,7 @@ def emitted_vectors(extracted):
 def test_each_operation_waits_for_the_one_before_it():
     extracted = extraction(one_matrix_and_ten_vectors, (512, 512), (1024,))
     for earlier, later in pairwise(emitted_vectors(extracted)):
-        assert earlier.name in waits_for(later)
+        assert earlier.name in all_before(later)
 
 
 def test_where_order_is_free_small_ones_share_a_group_up_to_a_hundredth_of_the_peak(monkeypatch):
@@ -89,7 +78,7 @@ def test_where_order_is_free_small_ones_share_a_group_up_to_a_hundredth_of_the_p
     monkeypatch.setattr(Replay, "is_in_turn", lambda *_: False)
     extracted = extraction(one_matrix_and_ten_vectors, (512, 512), (1024,))
     small = emitted_vectors(extracted)
-    waits = [waits_for(later) for later in small[1:]]
+    waits = [all_before(later) for later in small[1:]]
     side_by_side = [each.name not in after for each, after in zip(small, waits, strict=False)]
     assert any(side_by_side)
     assert small[0].name in waits[-1]
