@@ -27,7 +27,7 @@ _FILTER_GRADIENTS = frozenset(
 )
 _MATRIX_PRODUCTS = frozenset("MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3".split())
 
-PRODUCTS = _CONVOLUTIONS | _INPUT_GRADIENTS | _FILTER_GRADIENTS | _MATRIX_PRODUCTS | {"Einsum"}
+_PRODUCTS = _CONVOLUTIONS | _INPUT_GRADIENTS | _FILTER_GRADIENTS | _MATRIX_PRODUCTS | {"Einsum"}
 
 _LOOK_AT_SHAPES_ONLY = frozenset("Shape ShapeN Size Rank BroadcastGradientArgs NoOp".split())
 
@@ -138,7 +138,7 @@ def floating_point_operations(operation: Operation) -> float:
     if isinstance(operation, Nested):
         return operation.repeats * sum(map(floating_point_operations, operation.parts))
     kind = operation.type
-    if kind in PRODUCTS and not all(each.shape for each in operation.inputs[:2]):
+    if kind in _PRODUCTS and not all(each.shape for each in operation.inputs[:2]):
         # Of unknown rank, as what a Python function returned: then outputs are all that is known.
         return float(sum(each.elements for each in operation.outputs))
     if kind in _CONVOLUTIONS:
@@ -164,7 +164,7 @@ def floating_point_operations(operation: Operation) -> float:
 def does_products(operation: Operation) -> bool:
     """Whether its time goes into matrix products: arithmetic decides, not memory traffic."""
     parts = operation.parts if isinstance(operation, Fusion | Nested) else (operation,)
-    return any(part.type in PRODUCTS for part in parts)
+    return any(part.type in _PRODUCTS for part in parts)
 
 
 def _convolution(filter_shape: tuple[int, ...], forward_elements: int, kind: str) -> float:

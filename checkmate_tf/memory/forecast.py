@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import mean, median, stdev
 
-from checkmate_tf.graph.execution import Execution
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.allocator import BestFitAllocator, NoPieceError
-from checkmate_tf.memory.execution import execution
+from checkmate_tf.memory.execution import Execution, execution
 from checkmate_tf.memory.layout import MemoryLayout
 from checkmate_tf.trace.sizes import variable_bytes
 from solvers import Schedule

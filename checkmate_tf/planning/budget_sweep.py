@@ -200,7 +200,7 @@ class BudgetSweep(PlanSearch):
     @property
     def _least(self) -> int:
         """Bytes that the leanest plan seen needs."""
-        return min(self._expected(each) for each in self._seen if not each.is_too_large)
+        return min(self._expected.bytes_of(each) for each in self._seen if not each.is_too_large)
 
     def _spaced(self, count: int) -> list[int]:
         """`count` budgets in even steps, from the largest one to the least."""
@@ -220,7 +220,7 @@ class BudgetSweep(PlanSearch):
         fitting = [
             number
             for number, each in enumerate(self._seen)
-            if not each.is_too_large and self._expected(each) <= budget
+            if not each.is_too_large and self._expected.bytes_of(each) <= budget
         ]
         best = min(fitting, key=self._by_time, default=None)
         is_free = best is not None and self._seen[best].plan.overhead <= _NOTHING
@@ -230,7 +230,7 @@ class BudgetSweep(PlanSearch):
 
     def _by_time(self, number: int) -> tuple[float, int]:
         candidate = self._seen[number]
-        return round(candidate.plan.overhead, 9), self._expected(candidate)
+        return round(candidate.plan.overhead, 9), self._expected.bytes_of(candidate)
 
     def _look(self, budget: int, deadline: float) -> None:
         """Make plans for a budget until one uses it, or costs nothing."""
@@ -248,17 +248,17 @@ class BudgetSweep(PlanSearch):
             if solution.schedule is None:
                 return
             self._seen.append(self._planned(solution))
-            used = self._used(self._seen[-1])
+            used = self._expected.used(self._seen[-1])
             if CORRECTIONS.near_enough * allowed <= used <= allowed:
                 return
             live *= CORRECTIONS.aim * allowed / max(1, used)
 
     def _live_bytes(self, allowed: int) -> float:
         """Live bytes for which the allocator is likely to take those that are allowed."""
-        near = min(self._seen, key=lambda each: abs(self._used(each) - allowed))
+        near = min(self._seen, key=lambda each: abs(self._expected.used(each) - allowed))
         peak = near.plan.solution.peak or 0
         live = peak - self._graph.fixed_bytes
-        return CORRECTIONS.aim * allowed * live / max(1, self._used(near))
+        return CORRECTIONS.aim * allowed * live / max(1, self._expected.used(near))
 
     def _try_all(self, between: list[int], say: Callable[[str], None]) -> None:
         """Run for trial what is chosen, until what is chosen has run."""

@@ -17,11 +17,13 @@ from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the_leanest
+from checkmate_tf.planning.expectation import Expectation
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     CORRECTIONS,
     ENOUGH_SHARES,
     EXHAUSTED,
+    FASTER_PLANS,
     FIRST_SHARE,
     FORECAST_AIM,
     FORECAST_PLANS,
@@ -34,9 +36,6 @@ from checkmate_tf.planning.settings import (
     LEANEST_TIMES,
     LEAST_TIME,
     PLAN_TIMES,
-    SCATTER,
-    SCATTER_ALIKE,
-    SCATTER_SEEN,
 )
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.too_small import held_more, no_schedule
@@ -74,7 +73,7 @@ class PlanSearch:
         self._schedules = ScheduleSolver(self._graph, solver, order, time_limit, self._interrupts)
         is_large = len(situation.extracted.program.operations) >= LARGE_STEP
         self._corrections = LARGE_CORRECTIONS if is_large else CORRECTIONS
-        self._offset = 0  # bytes that are to be added to forecasts, by the latest trial run
+        self._expected = Expectation(situation, surely=is_large)
 
     def run(self) -> FoundPlan:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
@@ -86,7 +85,7 @@ class PlanSearch:
         situation, unchanged = self._situation, self._unchanged_that_fits()
         if unchanged is not None:
             unchanged = self._told(self._tried(unchanged))
-            if self._keeps(unchanged):
+            if self._expected.keeps(unchanged):
                 return unchanged.found
             unchanged = replace(unchanged, function=None)
         first = self._first_solution()
@@ -97,10 +96,10 @@ class PlanSearch:
         if unchanged is not None:
             seen.append(unchanged)
         if not seen:
-            needs = self._rarely_more(self._forecast(self._least_memory.schedule))
+            needs = self._expected.by_forecast(self._forecast(self._least_memory.schedule))
             raise no_schedule(situation, self._solver, first, self._least_memory, needs)
         best = self._best_effort(seen)
-        return replace(best.found, keeps=self._keeps(best))
+        return replace(best.found, keeps=self._expected.keeps(best))
 
     def leanest(self, solver: str | None = None) -> FoundPlan:
         """The plan of the least memory; its budget is what the allocator needs for it.
@@ -114,10 +113,10 @@ class PlanSearch:
         for seed, share in enumerate(LEANEST_TIMES):
             candidate = self._planned(self._schedules.solved(None, share, seed, solver))
             unchanged = self._unchanged()
-            if self._expected(unchanged) < self._expected(candidate):
+            if self._expected.bytes_of(unchanged) < self._expected.bytes_of(candidate):
                 candidate = unchanged
             candidate = self._tried(candidate)
-            plan = replace(candidate.plan, budget=self._expected(candidate))
+            plan = replace(candidate.plan, budget=self._expected.bytes_of(candidate))
             candidate = self._told(replace(candidate, plan=plan))
             if not candidate.exhausted:
                 return candidate.found
@@ -133,7 +132,7 @@ class PlanSearch:
         """
         kept: Candidate | None = None
         for number, candidate in enumerate(map(self._told, self._candidates(first))):
-            keeps = not candidate.preliminary and self._keeps(candidate)
+            keeps = not candidate.preliminary and self._expected.keeps(candidate)
             if kept is not None:
                 if keeps and candidate.plan.overhead < kept.plan.overhead:
                     return candidate
@@ -166,16 +165,16 @@ class PlanSearch:
     def _first_solution(self) -> Solution:
         """With room for what the allocator wastes; if there is no such schedule, without."""
         solution = self._schedules.solved(
-            FIRST_SHARE * self._allowed, PLAN_TIMES[0], enough_share=ENOUGH_SHARES[0]
+            FIRST_SHARE * self._expected.allowed, PLAN_TIMES[0], enough_share=ENOUGH_SHARES[0]
         )
         if solution.schedule is None:
-            solution = self._schedules.solved(self._allowed, PLAN_TIMES[0])
+            solution = self._schedules.solved(self._expected.allowed, PLAN_TIMES[0])
         if solution.status is Status.TIMEOUT and self._schedules.takes_starts:
             # A search for the least memory takes other ways, and where it ends one can begin.
             least = self._least_memory
-            if least.peak - self._graph.fixed_bytes <= self._allowed:
+            if least.peak - self._graph.fixed_bytes <= self._expected.allowed:
                 self._schedules.known = [least.schedule]
-                solution = self._schedules.solved(self._allowed, PLAN_TIMES[0])
+                solution = self._schedules.solved(self._expected.allowed, PLAN_TIMES[0])
         return solution
 
     @cached_property
@@ -201,36 +200,91 @@ class PlanSearch:
         return (yield from self._fastest_tried(first))
 
     def _fastest_tried(self, first: Solution) -> Generator[Candidate, None, float]:
-        """Several plans, of which those that are forecast to keep the budget are tried in turn."""
-        allowed, found, leanest = self._allowed, list[Candidate](), FIRST_SHARE * self._allowed
-        solution, activations = first, leanest
+        """Several plans are forecast; of those that may keep the budget the fastest is tried first.
+
+        Each trial run that held too much corrects one more plan.
+        """
+        expected = self._expected
+        found, leanest = self._forecast_ones(first)
+        for _ in range(FORECAST_PLANS):
+            hopeful = [each for each in found if expected.may_keep(each)]
+            if not hopeful:
+                break
+            fastest = min(hopeful, key=lambda each: each.plan.overhead)
+            found.remove(fastest)
+            tried = self._tried(fastest)
+            yield self._faster_than(tried) or tried
+            if not tried.was_tried:
+                break
+            another, activations = self._corrected_by(tried, leanest)
+            leanest = min(leanest, activations)
+            if another is not None:
+                found.append(another)
+        yield from sorted(found, key=lambda each: each.plan.overhead)
+        return leanest
+
+    def _forecast_ones(self, first: Solution) -> tuple[list[Candidate], float]:
+        """Plans, each corrected by the forecast of the one before; bytes for the leanest."""
+        allowed, found = self._expected.allowed, list[Candidate]()
+        solution, activations = first, FIRST_SHARE * allowed
+        leanest = activations
         aim = FORECAST_AIM if self._situation.repeats_itself else self._corrections.aim
         while solution.schedule is not None:
             candidate = self._planned(solution)
             found.append(candidate)
-            used = self._used(candidate)
-            fits = used <= allowed and not candidate.is_too_large
+            used = self._expected.likely(candidate) - self._expected.resident
             is_good = max(activations, used) >= self._corrections.near_enough * allowed
-            if len(found) == FORECAST_PLANS or (fits and is_good):
+            if len(found) == FORECAST_PLANS or (is_good and self._expected.may_keep(candidate)):
                 break
             leanest = min(leanest, activations)
             activations = self._corrected(activations, aim * allowed / max(1, used), leanest)
-            solution = self._schedules.solved(
-                activations, PLAN_TIMES[-1], enough_share=FORECAST_SHARE
-            )
-        for candidate in sorted(found, key=lambda each: each.plan.overhead):
-            yield self._tried_if_it_fits(candidate)
-        return leanest
+            solution = self._solved_soon(activations)
+        return found, leanest
+
+    def _faster_than(self, tried: Candidate) -> Candidate | None:
+        """A faster plan that keeps the budget, if this one does and leaves room for such a plan."""
+        expected = self._expected
+        if not (tried.was_tried and expected.keeps(tried) and expected.leaves_room(tried)):
+            return None
+        nearest = tried
+        for _ in range(FASTER_PLANS):
+            faster, _ = self._corrected_by(nearest, 0.0)
+            if faster is None or faster.plan.overhead >= tried.plan.overhead:
+                return None
+            if expected.may_keep(faster):
+                self._told(tried)
+                faster = self._tried(faster)
+                return faster if expected.keeps(faster) else None
+            nearest = faster
+        return None
+
+    def _corrected_by(self, nearest: Candidate, leanest: float) -> tuple[Candidate | None, float]:
+        """A plan that is likely to use the budget, by what another one used of it.
+
+        Of plans that are solved for `leanest` bytes it is known that they exist. Returns also the
+        bytes that it was solved for.
+        """
+        if nearest.exhausted:
+            return None, leanest
+        live = (nearest.plan.solution.peak or 0) - self._graph.fixed_bytes
+        used = self._expected.likely(nearest) - self._expected.resident
+        factor = FORECAST_AIM * self._expected.allowed / max(1, used)
+        activations = self._corrected(live, factor, leanest)
+        solution = self._solved_soon(activations)
+        return (self._planned(solution) if solution.schedule is not None else None), activations
+
+    def _solved_soon(self, activations: float) -> Solution:
+        return self._schedules.solved(activations, PLAN_TIMES[-1], enough_share=FORECAST_SHARE)
 
     def _corrected(self, activations: float, factor: float, leanest: float) -> float:
         """Bytes to solve for next; below what one node alone needs there is no schedule."""
         least = least_need(self._graph)
-        corrected = min(activations * factor, self._allowed)
+        corrected = min(activations * factor, self._expected.allowed)
         return corrected if corrected >= least else (least + leanest) / 2
 
     def _each_tried(self, first: Solution) -> Generator[Candidate, None, float]:
         """Plans that are tried one by one, for forecasts alone can't tell which is the best."""
-        allowed, shares = self._allowed, self._corrections
+        allowed, shares = self._expected.allowed, self._corrections
         activations = leanest = FIRST_SHARE * allowed
         for number, (share, enough) in enumerate(zip(PLAN_TIMES, ENOUGH_SHARES, strict=True)):
             if number:
@@ -240,13 +294,13 @@ class PlanSearch:
             if solution.schedule is None:
                 break
             candidate = self._planned(solution)
-            used = self._used(candidate)
+            used = self._expected.used(candidate)
             is_good = shares.near_enough * allowed <= used <= shares.most * allowed
             if number == 0 and used <= allowed and not (is_good or candidate.is_too_large):
                 candidate = replace(candidate, preliminary=True)
             elif used <= allowed:
                 candidate = self._tried(candidate)
-                used = self._used(candidate)
+                used = self._expected.used(candidate)
                 if candidate.is_too_large:
                     used = max(used, int(EXHAUSTED * allowed))
                 roomy = used < shares.roomy * allowed and number + 1 < len(PLAN_TIMES)
@@ -262,14 +316,14 @@ class PlanSearch:
             activations *= 1 - LEANER_BY
             solution = self._schedules.solved(activations, LEANER_TIME, number)
             if solution.schedule is not None:
-                yield self._tried_if_it_fits(self._planned(solution))
+                yield self._tried_if_it_may_keep(self._planned(solution))
         # Rules look for no leanest one.
         solution = self._schedules.solved(None, LEANEST_TIMES[-1], solver="auto")
         if solution.schedule is not None:
-            yield self._tried_if_it_fits(self._planned(solution))
+            yield self._tried_if_it_may_keep(self._planned(solution))
 
-    def _tried_if_it_fits(self, candidate: Candidate) -> Candidate:
-        return self._tried(candidate) if self._keeps(candidate) else candidate
+    def _tried_if_it_may_keep(self, candidate: Candidate) -> Candidate:
+        return self._tried(candidate) if self._expected.may_keep(candidate) else candidate
 
     def _best_effort(self, seen: list[Candidate]) -> Candidate:
         """The fastest of the leanest plans, with a warning.
@@ -285,12 +339,12 @@ class PlanSearch:
             raise BudgetError(
                 f"every plan within {format_bytes(budget)} exhausted the device's memory"
             )
-        if self._keeps(best):
+        if self._expected.keeps(best):
             return best
         if (best.plan.measured_peak or 0) > budget:
-            raise held_more(self._situation, best.plan, self._expected(best))
-        need = format_bytes(self._expected(best))
-        if self._expected(best) > self._situation.limit:
+            raise held_more(self._situation, best.plan, self._expected.bytes_of(best))
+        need = format_bytes(self._expected.bytes_of(best))
+        if self._expected.bytes_of(best) > self._situation.limit:
             note = f"the leanest plan found may need {need}, more than the budget of "
             note += format_bytes(budget)
         else:
@@ -300,49 +354,12 @@ class PlanSearch:
         warn_user(note)
         return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
 
-    # What a plan needs.
-
-    @property
-    def _allowed(self) -> int:
-        """The activations' part of the budget, in bytes."""
-        return self._situation.limit - self._situation.resident
-
-    def _used(self, candidate: Candidate) -> int:
-        """Bytes of that part that a plan is expected to use."""
-        return self._expected(candidate) - self._situation.resident
-
-    def _expected(self, candidate: Candidate) -> int:
-        """Bytes that the device will rarely hold more than."""
-        if candidate.plan.measured_peak is None:
-            return self._rarely_more(candidate.forecast)
-        seen, scatter = candidate.plan.measured_peak, candidate.scatter
-        if scatter is None:
-            return self._rarely_more(candidate.forecast, seen)
-        return seen + max(self._room(seen), int(SCATTER_SEEN * scatter))
-
-    def _rarely_more(self, expected: Forecast, measured: int | None = None) -> int:
-        """The same, by a forecast, and what was seen in other steps than those of training."""
-        seen = measured or expected.typical + self._offset
-        activations = seen - self._situation.resident
-        if self._situation.repeats_itself and not measured:
-            return max(expected.worst + self._offset, seen + self._room(seen))
-        return max(expected.worst + self._offset, seen + int(SCATTER * activations))
-
-    def _room(self, seen: int) -> int:
-        """Bytes that steps which repeat themselves may hold more than was seen of one."""
-        activations = seen - self._situation.resident
-        batch = self._situation.extracted.program.argument_bytes
-        return int(min(SCATTER * activations, max(SCATTER_ALIKE * activations, batch)))
-
-    def _keeps(self, candidate: Candidate) -> bool:
-        return not candidate.is_too_large and self._expected(candidate) <= self._situation.limit
+    # How a plan is made.
 
     def _told(self, candidate: Candidate) -> Candidate:
         """The candidate, after what is known of it was said to who asked for details."""
-        detail(candidate.in_words(self._expected(candidate)))
+        detail(candidate.in_words(self._expected.bytes_of(candidate)))
         return candidate
-
-    # How a plan is made.
 
     def _planned(self, solution: Solution) -> Candidate:
         """The plan of a solution that has a schedule, with a forecast."""
@@ -387,11 +404,8 @@ class PlanSearch:
         if trial_run is None:
             return replace(candidate, exhausted=True)
         measured = max(trial_run.peaks)
+        self._expected.learn(candidate.forecast, trial_run)
         seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
-        if self._situation.layout is None:
-            self._offset = max(0, seen_more) if trial_run.scatter is None else seen_more
-        else:
-            self._offset = max(0, measured - candidate.forecast.worst)
         predicted = candidate.forecast.highest_of_ten + seen_more
         plan = replace(
             candidate.plan,

@@ -37,6 +37,13 @@ FORECAST_SHARE = 0.35
 FORECAST_AIM = 0.985
 """Share of the activations' part that each of them is corrected to use."""
 
+WORTH_A_TRIAL = 0.008
+"""Share of a pass: if the memory that a tried plan leaves may save so much of a step, one more plan
+is made and tried."""
+
+FASTER_PLANS = 3
+"""Plans that are made for it, at most. The first that is likely to keep the budget is tried."""
+
 LONGER = 0.04
 """Share of the time limit that a plan may take in any case, so that a longer limit gives longer
 searches."""
@@ -107,8 +114,7 @@ steps up to 0.5 % more, but with an input pipeline up to a batch more, for which
 well. What is forecast of other steps doesn't count then."""
 
 SCATTER_SEEN = 2.0
-"""Room for later steps, as a multiple of the bytes by which the steps of a trial run differed. They
-differ where operations run side by side, of which now one ends first and now the other."""
+"""Room for later steps, as a multiple of the bytes by which the steps of a trial run differed."""
 
 # Trial runs (`trial_run`).
 

@@ -2,15 +2,14 @@
 
 The executor runs an operation as soon as it is ready, so order is what saves memory: each
 barrier group waits for the one before it. On a CPU a barrier group is one operation, so that every
-step asks for its buffers in the same order (`trace.repeatability`), but for products, beside which
-others may run (`graph.one_order`). Elsewhere those after it that together need too little
-to matter belong to it, so that small ones may run side by side. What oneDNN fuses whatever control
-edges say stays in one barrier group. Sources and views get no edge.
+step asks for its buffers in the same order (`graph.one_order`, `trace.repeatability`). Elsewhere
+those after it that together need too little to matter belong to it, so that small ones may run side
+by side. What oneDNN fuses whatever control edges say stays in one barrier group. Sources and views
+get no edge.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,7 +109,8 @@ class Replay:
     def run(self) -> Instances:
         """Create them all; returns what stands for the tensors of the step afterwards."""
         if self.in_turn:
-            self._run_in_turn()
+            for part in one_order(self.extraction, self.schedule):
+                self.waits_for = self._one_of(self._emitted(part))
             return self.instances
         for number in self.extraction.prologue:
             self.instances.emit(number, [])
@@ -119,16 +119,6 @@ class Replay:
                 self._emit_part(part)
             self._emit_attached(node, attached)
         return self.instances
-
-    def _run_in_turn(self) -> None:
-        order = one_order(self.extraction, self.schedule)
-        ending: dict[int, list[Any]] = defaultdict(list)  # by the place of the last beside them
-        for place, part in enumerate(order.parts):
-            made = self._emitted(part)
-            if place in order.beside:
-                ending[order.beside[place]] += made
-            else:
-                self.waits_for = [*self._one_of(made), *ending.pop(place, ())]
 
     @property
     def last(self) -> list[Any]:

@@ -2,9 +2,8 @@
 
 An allocator that looks for the best piece holds the same in two steps only if both ask for the same
 buffers in the same order and begin with the same free pieces. So on a CPU one operation runs after
-the other (but for what `graph.one_order` allows), and writes go into the variable's own buffer: an
-update by momentum by one kernel that does it all (`trace.momentum_updates`). Other devices keep
-TensorFlow's ways.
+the other, and writes go into the variable's own buffer: an update by momentum by one kernel that
+does it all (`trace.momentum_updates`). Other devices keep TensorFlow's ways.
 """
 
 from __future__ import annotations

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import keras
 import pytest
 import tensorflow as tf
+from keras import layers
 
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
@@ -170,34 +173,93 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
     assert min(asked) >= least_need(graph)
 
 
-def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = small_cnn(side=64)
-    extracted = extract_step(
-        tf.function(model.train_step).get_concrete_function(random_batch(32, 64))
-    )
+LAYOUT = MemoryLayout(free=((0, 1 << 20), (4 << 20, 2 << 20)), endless=1 << 30, variables={})
+
+
+@pytest.fixture(scope="module")
+def known_memory() -> Situation:
+    """A budget of 60 % for a deep net in memory whose layout is known."""
+    keras.utils.set_random_seed(0)
+    x = inputs = keras.Input((32, 32, 3))
+    for number in range(10):
+        x = layers.Conv2D(8 + 2 * (number % 4), 3, padding="same", activation="relu")(x)
+        x = layers.BatchNormalization()(x)
+    model = keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss, jit_compile=False)
+    step = tf.function(model.train_step).get_concrete_function(random_batch(32))
+    extracted = extract_step(step)
     resident = extracted.graph.fixed_bytes
     unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
-    budget = resident + int(0.75 * (unchanged - resident))
-    layout = MemoryLayout(free=((0, 1 << 20), (4 << 20, 2 << 20)), endless=1 << 30, variables={})
-    situation = Situation(extracted, resident, budget, 0, unchanged, (), layout=layout)
+    budget = resident + int(0.6 * (unchanged - resident))
+    return Situation(extracted, resident, budget, 0, unchanged, (), layout=LAYOUT)
+
+
+class Device:
+    """One whose every step holds so many bytes of activations."""
+
+    def __init__(self, resident: int, activations: Callable[[Schedule], float]) -> None:
+        self.resident = resident
+        self.activations = activations
+        self.tried: list[Schedule] = []
+        self.held: list[int] = []
+
+    def __call__(self, schedule: Schedule, says_enough: object) -> TrialRun:
+        self.tried.append(schedule)
+        self.held.append(self.resident + int(self.activations(schedule)))
+        return TrialRun((self.held[-1],) * 3, None, scatter=0)
+
+
+def as_forecast(situation: Situation, multiple: float = 1.0) -> Device:
+    """A device that holds a multiple of what is forecast."""
+    extracted, resident = situation.extracted, situation.resident
+
+    def activations(schedule: Schedule) -> float:
+        expected = forecast(extracted, schedule, resident, layouts=[LAYOUT]).typical
+        return multiple * (expected - resident)
+
+    return Device(resident, activations)
+
+
+def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
+    known_memory: Situation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    situation, device = known_memory, as_forecast(known_memory)
+    budget, resident = situation.budget, situation.resident
     planned: list[Candidate] = []
     make = PlanSearch._planned
-    tried: list[Schedule] = []
 
     def noted(self: PlanSearch, solution: Solution) -> Candidate:
         planned.append(make(self, solution))
         return planned[-1]
 
-    def as_forecast(schedule: Schedule, says_enough: object) -> TrialRun:
-        tried.append(schedule)
-        held = forecast(extracted, schedule, resident, layouts=[layout]).typical
-        return TrialRun((held,) * 3, None, scatter=0)
-
     monkeypatch.setattr(PlanSearch, "_planned", noted)
-    found = PlanSearch(situation, "auto", "free", 8.0, as_forecast).run()
+    found = PlanSearch(situation, "auto", "free", 8.0, device).run()
     assert found.keeps
-    assert tried == [found.plan.schedule]
+    assert device.tried[0] == found.plan.schedule
     faster = [each for each in planned if each.plan.overhead < found.plan.overhead]
     assert all(each.forecast.worst > budget - 0.04 * (budget - resident) for each in faster)
+
+
+def test_what_a_trial_run_shows_to_be_left_is_used_by_a_faster_plan(
+    known_memory: Situation,
+) -> None:
+    """On a device that wastes nothing, so that it holds less than forecast."""
+    graph = known_memory.extracted.graph
+    device = Device(
+        known_memory.resident,
+        lambda schedule: simulate(graph, schedule).peak - graph.fixed_bytes,
+    )
+    found = PlanSearch(known_memory, "auto", "free", 8.0, device).run()
+    assert found.keeps
+    assert len(device.tried) > 1
+    assert simulate(graph, found.plan.schedule).cost < simulate(graph, device.tried[0]).cost
+    assert device.held[0] < (found.plan.measured_peak or 0) <= known_memory.budget
+
+
+def test_a_plan_that_held_too_much_corrects_the_next_one(known_memory: Situation) -> None:
+    device = as_forecast(known_memory, 1.15)
+    found = PlanSearch(known_memory, "auto", "free", 8.0, device).run()
+    assert found.keeps
+    assert device.held[0] > known_memory.budget
+    assert (found.plan.measured_peak or 0) <= known_memory.budget

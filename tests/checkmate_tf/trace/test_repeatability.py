@@ -117,9 +117,8 @@ def test_what_was_read_before_a_write_stays_as_it_was():
 
 @pytest.mark.skipif(default_device() != "CPU:0", reason="other devices have no one order")
 @pytest.mark.parametrize("optimizer", ["momentum", "RMSprop"])
-def test_every_step_holds_the_same_bytes(monkeypatch, optimizer):
-    """Once the state is that of steps before, by the allocator's own peak; all in turn."""
-    monkeypatch.setattr("checkmate_tf.graph.one_order.MOST_TOUCHED", 0)
+def test_every_step_holds_the_same_bytes(optimizer):
+    """Once the state is that of steps before, by the allocator's own peak."""
     model = small_cnn(side=64)
     model.compile(OPTIMIZERS[optimizer](), model.loss, jit_compile=False)
     model.optimizer.build(model.trainable_variables)
