@@ -4,9 +4,9 @@
     python -m experiments.predictions --quick   # one small U-Net, one budget
 
 Every row is a fresh process that trains ten steps. The budget is resident + share × (plain peak −
-resident), where resident is what the allocator holds before the step. Costs are measured
-(costs="profile"). Extra time is of plain and rematerialized steps in turn, after those ten. The
-rows go into a CSV file as they come, and a picture is drawn of them.
+resident), where resident is what the allocator holds before the step. All else is as by default.
+Extra time is of plain and rematerialized steps in turn, after those ten. The rows go into a CSV
+file as they come, and a picture is drawn of them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", nargs="+", default=list(ALL_WORKLOADS))
     parser.add_argument("--one-dnn", nargs="+", type=int, default=[1, 0], choices=[0, 1])
     parser.add_argument("--shares", nargs="+", type=float, default=SHARES)
-    parser.add_argument("--time-limit", type=float, default=40.0, help="of the solver, in seconds")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="of the solver, in seconds")
     parser.add_argument("--quick", action="store_true", help="a small U-Net at one budget")
     parser.add_argument("--output", type=Path, metavar="FILE.csv", help="written as rows come")
     arguments = parser.parse_args(command_line)
@@ -87,7 +87,6 @@ def measure_rows(name: str, one_dnn: int, shares: list[float], **options: Any) -
             budget=budget,
             one_dnn=bool(one_dnn),
             compare_times=TURNS,
-            costs="profile",
             **options,
         )
         row = {"model": name, "one_dnn": one_dnn, "share": share, "budget": budget}
@@ -142,13 +141,18 @@ def peak_error(row: Row) -> float:
     return float(row["predicted_peak"] / row["peak"] - 1)
 
 
+def used(row: Row) -> float:
+    """The measured peak as a share of the budget."""
+    return float(row["peak"] / row["budget"])
+
+
 def as_table(rows: list[Row]) -> Table:
     """The rows in MiB and percent, in 80 columns."""
     title = "Plans beside what was measured; sizes in MiB"
     table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True)
     for heading in (
-        "oneDNN", "share", "budget", "peak", "off by", "extra\ntime", "planned", "ready",
+        "oneDNN", "share", "budget", "peak", "used", "off by", "extra\ntime", "planned", "ready",
     ):  # fmt: skip
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
@@ -157,6 +161,7 @@ def as_table(rows: list[Row]) -> Table:
         if "peak" in row:
             cells += [
                 f"{row['peak'] / _MEBIBYTE:.0f}{'' if row['peak'] <= row['budget'] else ' OVER'}",
+                f"{used(row):.2f}",
                 f"{100 * peak_error(row):+.1f} %",
                 f"{100 * row['extra']:.1f} %",
                 f"{100 * row['predicted_extra']:.1f} %",
@@ -174,13 +179,16 @@ def summary(rows: list[Row]) -> str:
     if not kept:
         return f"{len(rows)} budgets, none of which can be kept"
     errors = [abs(peak_error(row)) for row in kept]
-    apart = [abs(row["extra"] - row["predicted_extra"]) for row in kept]
+    extra, planned = ([row[key] for row in kept] for key in ("extra", "predicted_extra"))
+    apart = [abs(one - other) for one, other in zip(extra, planned, strict=True)]
     within = sum(row["peak"] <= row["budget"] for row in kept)
     return (
         f"{len(rows)} budgets, {len(rows) - len(kept)} too small; the measured peak is within "
-        f"{within} of {len(kept)}. Predicted peaks are off by {100 * median(errors):.1f} % in the "
-        f"median and {100 * max(errors):.1f} % at worst, extra time by {100 * median(apart):.1f} "
-        "points in the median."
+        f"{within} of {len(kept)}, and {median(map(used, kept)):.2f} of the budget in the median. "
+        f"Predicted peaks are off by {100 * median(errors):.1f} % in the median and "
+        f"{100 * max(errors):.1f} % at worst. Steps took {100 * median(extra):.1f} % longer than "
+        f"plain ones in the median, planned were {100 * median(planned):.1f} %; the two differ by "
+        f"{100 * median(apart):.1f} points in the median."
     )
 
 

@@ -30,6 +30,7 @@ def test_the_table_shows_what_was_not_kept():
     console.print(as_table([KEPT, OVER, TOO_SMALL]))
     kept, over, small = console.export_text().splitlines()[-3:]
     assert "+2.0 %" in kept
+    assert "0.75" in kept
     assert "OVER" not in kept
     assert "143 OVER" in over  # 150 MB
     assert "-10.0 %" in over
@@ -39,8 +40,10 @@ def test_the_table_shows_what_was_not_kept():
 def test_the_summary_counts():
     assert peak_error(OVER) == pytest.approx(-0.1)
     assert summary([KEPT, OVER, TOO_SMALL]) == (
-        "3 budgets, 1 too small; the measured peak is within 1 of 2. Predicted peaks are off by "
-        "6.0 % in the median and 10.0 % at worst, extra time by 4.0 points in the median."
+        "3 budgets, 1 too small; the measured peak is within 1 of 2, and 0.91 of the budget in the "
+        "median. Predicted peaks are off by 6.0 % in the median and 10.0 % at worst. Steps took "
+        "8.0 % longer than plain ones in the median, planned were 4.0 %; the two differ by 4.0 "
+        "points in the median."
     )
     assert summary([TOO_SMALL]) == "1 budgets, none of which can be kept"
 
