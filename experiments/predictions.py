@@ -32,7 +32,7 @@ from checkmate_tf.workloads.trial import run_trial
 from solvers.graph.files import write_whole
 
 SHARES = (0.9, 0.75, 0.6, 0.5)
-STEPS, TURNS = 10, 6
+STEPS, TURNS = 10, 4
 _MEBIBYTE = 2**20
 OUTPUT = Path(__file__).with_suffix(".csv")
 QUICK_OUTPUT = Path("results/predictions.csv")
