@@ -20,7 +20,7 @@ class Expectation:
     """
 
     def __init__(self, situation: Situation, surely: bool = False) -> None:
-        """With `surely`, a trial run takes long, and a plan is tried if it surely keeps."""
+        """With `surely`, only plans whose worst forecast is within the limit are worth a trial run."""
         self.limit = situation.limit
         self.resident = situation.resident
         self._situation = situation

@@ -60,7 +60,7 @@ def test_operations_follow_what_they_need(extracted, numbers):
 
 @pytest.mark.skipif(not has_one_order(), reason="other devices have no one order")
 def test_of_two_products_one_waits_for_the_other(extracted, schedule):
-    """So steps ask for memory in one order, however many of its operations run at once."""
+    """So every step asks for memory in the same order."""
     emitted = as_function(extracted, schedule).graph.get_operations()
     products = [each for each in emitted if each.type in PRODUCTS]
     assert len(products) > 10
