@@ -20,7 +20,7 @@ class Expectation:
     """
 
     def __init__(self, situation: Situation, surely: bool = False) -> None:
-        """With `surely`, only plans whose worst forecast is within the limit are worth a trial run."""
+        """With `surely`, only plans whose worst forecast is within the limit are tried."""
         self.limit = situation.limit
         self.resident = situation.resident
         self._situation = situation
