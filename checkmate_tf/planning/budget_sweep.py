@@ -163,8 +163,10 @@ class BudgetSweep(PlanSearch):
             KeyboardInterrupt: Ctrl-C was pressed before there were any.
         """
         show(0, "the least memory")
-        self._seen = [self._unchanged()]
-        self._seen.append(self._planned(self._schedules.solved(None, _LEAST_TIME, solver="auto")))
+        self._seen = [self._maker.unchanged()]
+        self._seen.append(
+            self._maker.planned(self._schedules.solved(None, _LEAST_TIME, solver="auto"))
+        )
         # First, so that the budgets lie between what these two really hold.
         self._try_all([], lambda what: show(0, what))
         between = self._spaced(count)[1:-1]
@@ -247,7 +249,7 @@ class BudgetSweep(PlanSearch):
             solution = self._schedules.solved(live, left / self._time_limit)
             if solution.schedule is None:
                 return
-            self._seen.append(self._planned(solution))
+            self._seen.append(self._maker.planned(solution))
             used = self._expected.used(self._seen[-1])
             if CORRECTIONS.near_enough * allowed <= used <= allowed:
                 return
@@ -262,13 +264,13 @@ class BudgetSweep(PlanSearch):
 
     def _try_all(self, between: list[int], say: Callable[[str], None]) -> None:
         """Run for trial what is chosen, until what is chosen has run."""
-        while self._trial_run is not None:
+        while self._maker.can_try:
             chosen = {self._chosen(budget) for budget in self._budgets(between)}
             left = sorted(each for each in chosen - self._ran if each is not None)
             if not left:
                 return
             say(f"trial run, {len(left)} left")
-            candidate = self._tried(self._seen[left[0]])
+            candidate = self._maker.tried(self._seen[left[0]])
             self._seen[left[0]] = replace(candidate, function=None)  # its graph need not stay
             self._ran.add(left[0])
             self._interrupts.pass_on()

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import cached_property
-from statistics import median
 
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.memory.measure import allocator_limit
-from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the_leanest
 from checkmate_tf.planning.expectation import Expectation
+from checkmate_tf.planning.plan_maker import PlanMaker
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     CORRECTIONS,
@@ -39,12 +37,9 @@ from checkmate_tf.planning.settings import (
 )
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.too_small import held_more, no_schedule
-from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
-from checkmate_tf.planning_display import detail
-from checkmate_tf.plans.plan import Plan
+from checkmate_tf.planning.trial.trial_run import TrialRunner
 from checkmate_tf.user_warnings import warn_user
-from solvers import BudgetError, Schedule, Solution, Status, format_bytes, solve
-from solvers.graph import input_order_peak
+from solvers import BudgetError, Solution, Status, format_bytes
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import LeastMemory, find_least_memory
 from solvers.problem import Order
@@ -68,12 +63,12 @@ class PlanSearch:
         self._solver = solver
         self._order = order
         self._time_limit = time_limit
-        self._trial_run = trial_run
         self._interrupts = interrupts or Interrupts()
         self._schedules = ScheduleSolver(self._graph, solver, order, time_limit, self._interrupts)
         is_large = len(situation.extracted.program.operations) >= LARGE_STEP
         self._corrections = LARGE_CORRECTIONS if is_large else CORRECTIONS
         self._expected = Expectation(situation, surely=is_large)
+        self._maker = PlanMaker(situation, self._expected, trial_run)
 
     def run(self) -> FoundPlan:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
@@ -82,9 +77,9 @@ class PlanSearch:
             BudgetError: no schedule was found within the budget, or the leanest one held more when
                 it ran for trial.
         """
-        situation, unchanged = self._situation, self._unchanged_that_fits()
+        situation, unchanged = self._situation, self._maker.unchanged_that_fits()
         if unchanged is not None:
-            unchanged = self._told(self._tried(unchanged))
+            unchanged = self._maker.told(self._maker.tried(unchanged))
             if self._expected.keeps(unchanged):
                 return unchanged.found
             unchanged = replace(unchanged, function=None)
@@ -96,7 +91,7 @@ class PlanSearch:
         if unchanged is not None:
             seen.append(unchanged)
         if not seen:
-            needs = self._expected.by_forecast(self._forecast(self._least_memory.schedule))
+            needs = self._expected.by_forecast(self._maker.forecast(self._least_memory.schedule))
             raise no_schedule(situation, self._solver, first, self._least_memory, needs)
         best = self._best_effort(seen)
         return replace(best.found, keeps=self._expected.keeps(best))
@@ -111,13 +106,13 @@ class PlanSearch:
             BudgetError: the device has too little memory for every such plan that was found.
         """
         for seed, share in enumerate(LEANEST_TIMES):
-            candidate = self._planned(self._schedules.solved(None, share, seed, solver))
-            unchanged = self._unchanged()
+            candidate = self._maker.planned(self._schedules.solved(None, share, seed, solver))
+            unchanged = self._maker.unchanged()
             if self._expected.bytes_of(unchanged) < self._expected.bytes_of(candidate):
                 candidate = unchanged
-            candidate = self._tried(candidate)
+            candidate = self._maker.tried(candidate)
             plan = replace(candidate.plan, budget=self._expected.bytes_of(candidate))
-            candidate = self._told(replace(candidate, plan=plan))
+            candidate = self._maker.told(replace(candidate, plan=plan))
             if not candidate.exhausted:
                 return candidate.found
         raise BudgetError(
@@ -131,7 +126,7 @@ class PlanSearch:
         Those that do not are added to `seen`.
         """
         kept: Candidate | None = None
-        for number, candidate in enumerate(map(self._told, self._candidates(first))):
+        for number, candidate in enumerate(map(self._maker.told, self._candidates(first))):
             keeps = not candidate.preliminary and self._expected.keeps(candidate)
             if kept is not None:
                 if keeps and candidate.plan.overhead < kept.plan.overhead:
@@ -149,18 +144,6 @@ class PlanSearch:
         return kept
 
     # Which plans are tried.
-
-    def _unchanged(self) -> Candidate:
-        """The step in its own order, nothing recomputed."""
-        return self._planned(solve(self._graph, input_order_peak(self._graph), "checkpoint_all"))
-
-    def _unchanged_that_fits(self) -> Candidate | None:
-        """The same, if it is forecast to be within the budget."""
-        limit = self._situation.limit
-        if self._situation.baseline_peak > limit:
-            return None  # as was forecast before
-        unchanged = self._unchanged()
-        return unchanged if unchanged.forecast.highest_of_ten <= limit else None
 
     def _first_solution(self) -> Solution:
         """With room for what the allocator wastes; if there is no such schedule, without."""
@@ -212,7 +195,7 @@ class PlanSearch:
                 break
             fastest = min(hopeful, key=lambda each: each.plan.overhead)
             found.remove(fastest)
-            tried = self._tried(fastest)
+            tried = self._maker.tried(fastest)
             yield self._faster_than(tried) or tried
             if not tried.was_tried:
                 break
@@ -230,7 +213,7 @@ class PlanSearch:
         leanest = activations
         aim = FORECAST_AIM if self._situation.repeats_itself else self._corrections.aim
         while solution.schedule is not None:
-            candidate = self._planned(solution)
+            candidate = self._maker.planned(solution)
             found.append(candidate)
             used = self._expected.likely(candidate) - self._expected.resident
             is_good = max(activations, used) >= self._corrections.near_enough * allowed
@@ -252,8 +235,8 @@ class PlanSearch:
             if faster is None or faster.plan.overhead >= tried.plan.overhead:
                 return None
             if expected.may_keep(faster):
-                self._told(tried)
-                faster = self._tried(faster)
+                self._maker.told(tried)
+                faster = self._maker.tried(faster)
                 return faster if expected.keeps(faster) else None
             nearest = faster
         return None
@@ -271,7 +254,8 @@ class PlanSearch:
         factor = FORECAST_AIM * self._expected.allowed / max(1, used)
         activations = self._corrected(live, factor, leanest)
         solution = self._solved_soon(activations)
-        return (self._planned(solution) if solution.schedule is not None else None), activations
+        another = self._maker.planned(solution) if solution.schedule is not None else None
+        return another, activations
 
     def _solved_soon(self, activations: float) -> Solution:
         return self._schedules.solved(activations, PLAN_TIMES[-1], enough_share=FORECAST_SHARE)
@@ -293,13 +277,13 @@ class PlanSearch:
                 solution = first
             if solution.schedule is None:
                 break
-            candidate = self._planned(solution)
+            candidate = self._maker.planned(solution)
             used = self._expected.used(candidate)
             is_good = shares.near_enough * allowed <= used <= shares.most * allowed
             if number == 0 and used <= allowed and not (is_good or candidate.is_too_large):
                 candidate = replace(candidate, preliminary=True)
             elif used <= allowed:
-                candidate = self._tried(candidate)
+                candidate = self._maker.tried(candidate)
                 used = self._expected.used(candidate)
                 if candidate.is_too_large:
                     used = max(used, int(EXHAUSTED * allowed))
@@ -316,14 +300,14 @@ class PlanSearch:
             activations *= 1 - LEANER_BY
             solution = self._schedules.solved(activations, LEANER_TIME, number)
             if solution.schedule is not None:
-                yield self._tried_if_it_may_keep(self._planned(solution))
+                yield self._tried_if_it_may_keep(self._maker.planned(solution))
         # Rules look for no leanest one.
         solution = self._schedules.solved(None, LEANEST_TIMES[-1], solver="auto")
         if solution.schedule is not None:
-            yield self._tried_if_it_may_keep(self._planned(solution))
+            yield self._tried_if_it_may_keep(self._maker.planned(solution))
 
     def _tried_if_it_may_keep(self, candidate: Candidate) -> Candidate:
-        return self._tried(candidate) if self._expected.may_keep(candidate) else candidate
+        return self._maker.tried(candidate) if self._expected.may_keep(candidate) else candidate
 
     def _best_effort(self, seen: list[Candidate]) -> Candidate:
         """The fastest of the leanest plans, with a warning.
@@ -334,7 +318,7 @@ class PlanSearch:
         budget = self._situation.budget
         best = fastest_of_the_leanest(seen)
         if best.plan.measured_peak is None and not best.exhausted:
-            best = self._told(self._tried(best))
+            best = self._maker.told(self._maker.tried(best))
         if best.exhausted:
             raise BudgetError(
                 f"every plan within {format_bytes(budget)} exhausted the device's memory"
@@ -353,68 +337,3 @@ class PlanSearch:
             note += "of them large enough"
         warn_user(note)
         return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
-
-    # How a plan is made.
-
-    def _told(self, candidate: Candidate) -> Candidate:
-        """The candidate, after what is known of it was said to who asked for details."""
-        detail(candidate.in_words(self._expected.bytes_of(candidate)))
-        return candidate
-
-    def _planned(self, solution: Solution) -> Candidate:
-        """The plan of a solution that has a schedule, with a forecast."""
-        graph, situation = self._graph, self._situation
-        assert solution.schedule is not None
-        assert solution.cost is not None
-        expected = self._forecast(solution.schedule)
-        plan = Plan(
-            graph=graph,
-            schedule=solution.schedule,
-            budget=situation.budget,
-            predicted_peak=expected.highest_of_ten,
-            baseline_peak=situation.baseline_peak,
-            overhead=solution.cost / graph.one_pass_cost - 1,
-            solution=solution,
-            notes=situation.notes,
-            measured_baseline_peak=situation.measured_baseline_peak,
-        )
-        return Candidate(plan, expected)
-
-    def _forecast(self, schedule: Schedule) -> Forecast:
-        situation = self._situation
-        layouts = situation.layout.and_alike() if situation.layout is not None else ()
-        extracted, resident = situation.extracted, situation.resident
-        return forecast(extracted, schedule, resident, allocator_limit(), layouts)
-
-    def _tried(self, candidate: Candidate) -> Candidate:
-        """The candidate after a trial run, where one is possible."""
-        if self._trial_run is None:
-            return candidate
-        forecast_most, limit = candidate.forecast.highest_of_ten, self._situation.limit
-        try:
-            with phase("trials"):
-                trial_run = self._trial_run(
-                    candidate.plan.schedule, lambda peak: not forecast_most < peak <= limit
-                )
-        except TrialRunError as error:
-            self._trial_run = None
-            note = f"no trial run, for {error}"
-            self._situation = replace(self._situation, notes=(*self._situation.notes, note))
-            return replace(candidate, plan=replace(candidate.plan, notes=self._situation.notes))
-        if trial_run is None:
-            return replace(candidate, exhausted=True)
-        measured = max(trial_run.peaks)
-        self._expected.learn(candidate.forecast, trial_run)
-        seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
-        predicted = candidate.forecast.highest_of_ten + seen_more
-        plan = replace(
-            candidate.plan,
-            predicted_peak=measured if trial_run.scatter is not None else predicted,
-            measured_peak=measured,
-        )
-        return replace(
-            candidate,
-            plan=plan,
-            function=trial_run.function,
-            scatter=trial_run.scatter,
-        )

@@ -14,8 +14,9 @@ import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.forecast import Forecast, forecast
 from checkmate_tf.memory.layout import MemoryLayout
-from checkmate_tf.planning import plan_search
+from checkmate_tf.planning import plan_maker, plan_search
 from checkmate_tf.planning.candidate import Candidate
+from checkmate_tf.planning.plan_maker import PlanMaker
 from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
@@ -157,7 +158,7 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
     resident, much = graph.fixed_bytes, graph.fixed_bytes + 100 * allowed
     situation = Situation(extracted, resident, resident + allowed, 0, much, ())
     worst = Forecast((much, much))
-    monkeypatch.setattr(plan_search, "forecast", lambda *_: worst)
+    monkeypatch.setattr(plan_maker, "forecast", lambda *_: worst)
     asked: list[float] = []
     solved = ScheduleSolver.solved
 
@@ -227,13 +228,13 @@ def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
     situation, device = known_memory, as_forecast(known_memory)
     budget, resident = situation.budget, situation.resident
     planned: list[Candidate] = []
-    make = PlanSearch._planned
+    make = PlanMaker.planned
 
-    def noted(self: PlanSearch, solution: Solution) -> Candidate:
+    def noted(self: PlanMaker, solution: Solution) -> Candidate:
         planned.append(make(self, solution))
         return planned[-1]
 
-    monkeypatch.setattr(PlanSearch, "_planned", noted)
+    monkeypatch.setattr(PlanMaker, "planned", noted)
     found = PlanSearch(situation, "auto", "free", 8.0, device).run()
     assert found.keeps
     assert device.tried[0] == found.plan.schedule

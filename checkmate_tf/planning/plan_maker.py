@@ -1,0 +1,118 @@
+"""From a schedule to a plan: forecast on paper, run for trial on the device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+from checkmate_tf.memory.forecast import Forecast, forecast
+from checkmate_tf.memory.measure import allocator_limit
+from checkmate_tf.phases import phase
+from checkmate_tf.planning.candidate import Candidate
+from checkmate_tf.planning.expectation import Expectation
+from checkmate_tf.planning.situation import Situation
+from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
+from checkmate_tf.planning_display import detail
+from checkmate_tf.plans.plan import Plan
+from solvers import Schedule, Solution, solve
+from solvers.graph import input_order_peak
+
+
+class PlanMaker:
+    """Makes the plans of one step; each trial run corrects what is expected of the next ones.
+
+    Attributes:
+        situation: what there is before planning.
+        expected: what plans are expected to hold.
+    """
+
+    def __init__(
+        self, situation: Situation, expected: Expectation, trial_run: TrialRunner | None
+    ) -> None:
+        """Without `trial_run`, plans are forecast only."""
+        self.situation = situation
+        self.expected = expected
+        self._trial_run = trial_run
+
+    @property
+    def can_try(self) -> bool:
+        """Whether plans can run for trial."""
+        return self._trial_run is not None
+
+    def unchanged(self) -> Candidate:
+        """The step in its own order, nothing recomputed."""
+        graph = self.situation.extracted.graph
+        return self.planned(solve(graph, input_order_peak(graph), "checkpoint_all"))
+
+    def unchanged_that_fits(self) -> Candidate | None:
+        """The same, if it is forecast to be within the budget."""
+        limit = self.situation.limit
+        if self.situation.baseline_peak > limit:
+            return None  # as was forecast before
+        unchanged = self.unchanged()
+        return unchanged if unchanged.forecast.highest_of_ten <= limit else None
+
+    def planned(self, solution: Solution) -> Candidate:
+        """The plan of a solution that has a schedule, with a forecast."""
+        situation = self.situation
+        graph = situation.extracted.graph
+        assert solution.schedule is not None
+        assert solution.cost is not None
+        expected = self.forecast(solution.schedule)
+        plan = Plan(
+            graph=graph,
+            schedule=solution.schedule,
+            budget=situation.budget,
+            predicted_peak=expected.highest_of_ten,
+            baseline_peak=situation.baseline_peak,
+            overhead=solution.cost / graph.one_pass_cost - 1,
+            solution=solution,
+            notes=situation.notes,
+            measured_baseline_peak=situation.measured_baseline_peak,
+        )
+        return Candidate(plan, expected)
+
+    def forecast(self, schedule: Schedule) -> Forecast:
+        """The peaks of steps by a schedule."""
+        situation = self.situation
+        layouts = situation.layout.and_alike() if situation.layout is not None else ()
+        extracted, resident = situation.extracted, situation.resident
+        return forecast(extracted, schedule, resident, allocator_limit(), layouts)
+
+    def tried(self, candidate: Candidate) -> Candidate:
+        """The candidate after a trial run, where one is possible."""
+        if self._trial_run is None:
+            return candidate
+        forecast_most, limit = candidate.forecast.highest_of_ten, self.situation.limit
+        try:
+            with phase("trials"):
+                trial_run = self._trial_run(
+                    candidate.plan.schedule, lambda peak: not forecast_most < peak <= limit
+                )
+        except TrialRunError as error:
+            self._trial_run = None
+            note = f"no trial run, for {error}"
+            self.situation = replace(self.situation, notes=(*self.situation.notes, note))
+            return replace(candidate, plan=replace(candidate.plan, notes=self.situation.notes))
+        if trial_run is None:
+            return replace(candidate, exhausted=True)
+        measured = max(trial_run.peaks)
+        self.expected.learn(candidate.forecast, trial_run)
+        seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
+        predicted = candidate.forecast.highest_of_ten + seen_more
+        plan = replace(
+            candidate.plan,
+            predicted_peak=measured if trial_run.scatter is not None else predicted,
+            measured_peak=measured,
+        )
+        return replace(
+            candidate,
+            plan=plan,
+            function=trial_run.function,
+            scatter=trial_run.scatter,
+        )
+
+    def told(self, candidate: Candidate) -> Candidate:
+        """The candidate, after what is known of it was said to who asked for details."""
+        detail(candidate.in_words(self.expected.bytes_of(candidate)))
+        return candidate
