@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -84,10 +84,15 @@ def main() -> None:
     Path(arguments.output).parent.mkdir(parents=True, exist_ok=True)
     runs = [(row, number) for row in rows for number in range(count)]
     measured: dict[str, list[dict[str, Any]]] = {}
-    for row, _ in track(runs, "starting", console=Console(stderr=True), transient=True):
-        measured.setdefault(row.name, []).append(dict(starts(row)))
-        write_whole(arguments.output, json.dumps(measured, indent=1))
-    print_table(rows, measured)
+    console = Console(stderr=True)
+    try:
+        for row, _ in track(runs, "starting", console=console, transient=True):
+            figures = dict(starts(row))
+            measured.setdefault(row.name, []).append(figures)
+            write_whole(arguments.output, json.dumps(measured, indent=1))
+    except KeyboardInterrupt:
+        console.print("Stopped; this is what was measured until then.")
+    print_table([row for row in rows if row.name in measured], measured)
 
 
 def starts(row: Row) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -102,7 +107,7 @@ def starts(row: Row) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, run_trial(row.model, STEPS, budget, cache=Path(cache), **size)
 
 
-def print_table(rows: tuple[Row, ...], measured: dict[str, list[dict[str, Any]]]) -> None:
+def print_table(rows: Sequence[Row], measured: dict[str, list[dict[str, Any]]]) -> None:
     """Medians, where the time of the first start goes, and what the plan is worth.
 
     "extra" is the planned extra time, "used" the share of the budget that a step holds, "MiB" what
