@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import tensorflow as tf
 
@@ -293,16 +295,34 @@ def has_same_bits(dtype: tf.DType) -> bool:
         new_slot = slot * momentum - gradient * rate
         for nesterov in (False, True):
             added = new_slot * momentum - gradient * rate if nesterov else new_slot
-            variables = tf.Variable(weight), tf.Variable(slot)
-            tf.raw_ops.ResourceApplyKerasMomentum(
-                var=variables[0].handle,
-                accum=variables[1].handle,
-                lr=rate,
-                grad=gradient,
-                momentum=momentum,
-                use_nesterov=nesterov,
-            )
-            for variable, expected in zip(variables, (weight + added, new_slot), strict=True):
-                if variable.numpy().tobytes() != expected.numpy().tobytes():
-                    return False
+            with _held(weight) as var, _held(slot) as accum:
+                tf.raw_ops.ResourceApplyKerasMomentum(
+                    var=var,
+                    accum=accum,
+                    lr=rate,
+                    grad=gradient,
+                    momentum=momentum,
+                    use_nesterov=nesterov,
+                )
+                for handle, expected in ((var, weight + added), (accum, new_slot)):
+                    found = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+                    if found.numpy().tobytes() != expected.numpy().tobytes():
+                        return False
     return True
+
+
+@contextmanager
+def _held(value: Any) -> Iterator[Any]:
+    """The handle of a variable of this value.
+
+    No `tf.Variable`: a function that is being traced meanwhile would be traced once more, as it
+    had made a variable.
+    """
+    handle = tf.raw_ops.VarHandleOp(
+        dtype=value.dtype, shape=value.shape, shared_name=f"checkmate_tf {uuid4()}"
+    )
+    tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+    try:
+        yield handle
+    finally:
+        tf.raw_ops.DestroyResourceOp(resource=handle)
