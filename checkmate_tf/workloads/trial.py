@@ -29,6 +29,9 @@ EXHAUSTED = 9
 TOO_SMALL = 10
 """Exit status of a trial that found no schedule within its budget."""
 
+_MUCH = 1 << 40
+"""Bytes of a budget within which nothing has to be recomputed."""
+
 
 def run_trial(
     model: str,
@@ -122,6 +125,9 @@ def main() -> int:
     parser.add_argument(
         "--compare-times", type=int, default=0, help="so many steps beside plain ones, in turn"
     )
+    parser.add_argument(
+        "--compare-unchanged", action="store_true", help="and beside ours with nothing recomputed"
+    )
     parser.add_argument("--limit", type=int, help="the allocator's limit, in bytes")
     parser.add_argument("--save")
     parser.add_argument("--output", required=True)
@@ -203,8 +209,12 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
         save_variables(model, arguments.save)
     compared = {}
     if arguments.compare_times:
-        plain = tf.function(model.train_step, jit_compile=False)
-        compared = alternate({"plain": plain, "ours": step}, batches, arguments.compare_times)
+        steps = {"plain": tf.function(model.train_step, jit_compile=False), "ours": step}
+        if arguments.compare_unchanged:
+            steps["unchanged"] = checkmate_tf.rematerialize(
+                model.train_step, budget=_MUCH, trial_run=False, costs=arguments.costs
+            )
+        compared = alternate(steps, batches, arguments.compare_times)
     figures: dict[str, Any] = {
         "resident": resident, "losses": losses, "seconds": seconds, "peaks": peaks, "ready": ready,
         "compared_seconds": compared, "host_peak": _host_peak(),
