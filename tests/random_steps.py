@@ -251,6 +251,9 @@ def main(argv=None):
         print_blob=False,
         report_multiple_bugs=False,
     )(seed(arguments.seed)(given(stories())(check)))
+    # What is imported stays: each of many collections would go through all of it.
+    gc.collect()
+    gc.freeze()
     property_()
     again = sum(map(bool, RECOMPUTATIONS))
     print(

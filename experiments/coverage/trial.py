@@ -190,6 +190,9 @@ def main() -> int:
     else:
         size = LARGE
         reserve(1 << 31)
+    # What is imported stays: each of many collections would go through all of it.
+    gc.collect()
+    gc.freeze()
     rows = [asdict(try_kind(KINDS[each], size, budgets, **options)) for each in arguments.kinds]
     here = f"{Path.cwd()}/"  # messages name files
     write_whole(arguments.output, json.dumps(rows, indent=1).replace(here, ""))
