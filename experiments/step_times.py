@@ -88,7 +88,7 @@ def times_plain(row: Row, step: str) -> float:
     Neighbours are compared, since a shared machine changes its speed.
     """
     pairs = zip(row["seconds"][step], row["seconds"]["plain"], strict=True)
-    return median(one / plain for one, plain in pairs)
+    return float(median(one / plain for one, plain in pairs))
 
 
 def as_table(rows: Sequence[Row]) -> Table:
