@@ -163,10 +163,8 @@ class BudgetSweep(PlanSearch):
             KeyboardInterrupt: Ctrl-C was pressed before there were any.
         """
         show(0, "the least memory")
-        self._seen = [self._maker.unchanged()]
-        self._seen.append(
-            self._maker.planned(self._schedules.solved(None, _LEAST_TIME, solver="auto"))
-        )
+        leanest = self._schedules.solved(None, _LEAST_TIME, solver="auto")
+        self._seen = [self._maker.unchanged(), self._maker.planned(leanest)]
         # First, so that the budgets lie between what these two really hold.
         self._try_all([], lambda what: show(0, what))
         between = self._spaced(count)[1:-1]
