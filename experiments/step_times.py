@@ -30,7 +30,8 @@ STEPS = 10
 """Before the turns: so many are watched, and beside other steps one may hold more."""
 
 Row = dict[str, Any]
-"""A model with oneDNN on or off, its seconds by step, and the planned extra time."""
+"""A model with oneDNN on or off, and its `seconds` by step and `planned` extra time if the budget
+can be kept."""
 
 
 def main(command_line: Sequence[str] | None = None) -> None:
@@ -74,12 +75,10 @@ def measured(name: str, one_dnn: int, turns: int, **options: Any) -> Row:
         compare_unchanged=True,
         **options,
     )
-    return {
-        "model": name,
-        "one_dnn": one_dnn,
-        "seconds": ours["compared_seconds"],
-        "planned": ours["plan"]["overhead"],
-    }
+    row: Row = {"model": name, "one_dnn": one_dnn}
+    if "too_small" in ours:
+        return row
+    return {**row, "seconds": ours["compared_seconds"], "planned": ours["plan"]["overhead"]}
 
 
 def times_plain(row: Row, step: str) -> float:
@@ -98,6 +97,9 @@ def as_table(rows: Sequence[Row]) -> Table:
     for heading in ("oneDNN", "plain, s", "one order", "within the budget", "planned"):
         table.add_column(heading, justify="right")
     for row in rows:
+        if "seconds" not in row:
+            table.add_row(row["model"], "on" if row["one_dnn"] else "off", "", "", "too small")
+            continue
         table.add_row(
             row["model"],
             "on" if row["one_dnn"] else "off",
@@ -106,8 +108,9 @@ def as_table(rows: Sequence[Row]) -> Table:
             f"{times_plain(row, 'ours'):.3f}",
             f"{1 + row['planned']:.3f}",
         )
-    for on in sorted({row["one_dnn"] for row in rows}, reverse=True):
-        of = [row for row in rows if row["one_dnn"] == on]
+    kept = [row for row in rows if "seconds" in row]
+    for on in sorted({row["one_dnn"] for row in kept}, reverse=True):
+        of = [row for row in kept if row["one_dnn"] == on]
         table.add_row(
             "median",
             "on" if on else "off",

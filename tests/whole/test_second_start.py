@@ -13,11 +13,11 @@ import numpy as np
 import checkmate_tf
 from tests.steps import all_variables, random_batch, small_cnn
 
-model = small_cnn(dropout=0.1, side=16)
+model = small_cnn(dropout=0.1, side=64)
 step = checkmate_tf.rematerialize(
     model.train_step, budget=0.9, solver="linearized_greedy", time_limit=5
 )
-data = random_batch(16, side=16)
+data = random_batch(32, side=64)
 for _ in range(2):
     step(data)
 if checkmate_tf.memory.measure.held_bytes() is not None and not step.plan.notes:
