@@ -44,14 +44,6 @@ class PlanMaker:
         graph = self.situation.extracted.graph
         return self.planned(solve(graph, input_order_peak(graph), "checkpoint_all"))
 
-    def unchanged_that_fits(self) -> Candidate | None:
-        """The same, if it is forecast to be within the budget."""
-        limit = self.situation.limit
-        if self.situation.baseline_peak > limit:
-            return None  # as was forecast before
-        unchanged = self.unchanged()
-        return unchanged if unchanged.forecast.highest_of_ten <= limit else None
-
     def planned(self, solution: Solution) -> Candidate:
         """The plan of a solution that has a schedule, with a forecast."""
         situation = self.situation

@@ -77,7 +77,7 @@ class PlanSearch:
             BudgetError: no schedule was found within the budget, or the leanest one held more when
                 it ran for trial.
         """
-        situation, unchanged = self._situation, self._maker.unchanged_that_fits()
+        situation, unchanged = self._situation, self._unchanged_that_fits()
         if unchanged is not None:
             unchanged = self._maker.told(self._maker.tried(unchanged))
             if self._expected.keeps(unchanged):
@@ -144,6 +144,14 @@ class PlanSearch:
         return kept
 
     # Which plans are tried.
+
+    def _unchanged_that_fits(self) -> Candidate | None:
+        """The step in its own order, if it is forecast to be within the budget."""
+        limit = self._situation.limit
+        if self._situation.baseline_peak > limit:
+            return None  # as was forecast before
+        unchanged = self._maker.unchanged()
+        return unchanged if unchanged.forecast.highest_of_ten <= limit else None
 
     def _first_solution(self) -> Solution:
         """With room for what the allocator wastes; if there is no such schedule, without."""

@@ -295,7 +295,7 @@ def has_same_bits(dtype: tf.DType) -> bool:
         new_slot = slot * momentum - gradient * rate
         for nesterov in (False, True):
             added = new_slot * momentum - gradient * rate if nesterov else new_slot
-            with _held(weight) as var, _held(slot) as accum:
+            with _temporary_variable(weight) as var, _temporary_variable(slot) as accum:
                 tf.raw_ops.ResourceApplyKerasMomentum(
                     var=var,
                     accum=accum,
@@ -312,11 +312,10 @@ def has_same_bits(dtype: tf.DType) -> bool:
 
 
 @contextmanager
-def _held(value: Any) -> Iterator[Any]:
+def _temporary_variable(value: Any) -> Iterator[Any]:
     """The handle of a variable of this value.
 
-    No `tf.Variable`: a function that is being traced meanwhile would be traced once more, as it
-    had made a variable.
+    With a `tf.Variable`, TensorFlow would trace the function that is being traced a second time.
     """
     handle = tf.raw_ops.VarHandleOp(
         dtype=value.dtype, shape=value.shape, shared_name=f"checkmate_tf {uuid4()}"

@@ -304,7 +304,7 @@ def test_any_order_of_updates_has_the_bits_of_the_plain_step():
 
 
 def test_a_function_that_is_traced_meanwhile_is_traced_once():
-    """If it had made a variable, TensorFlow would trace it again: twice the time at every start."""
+    """TensorFlow traces a function again where variables are made while it is traced."""
     traces = []
 
     @tf.function
