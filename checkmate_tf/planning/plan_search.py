@@ -211,7 +211,8 @@ class PlanSearch:
             leanest = min(leanest, activations)
             if another is not None:
                 found.append(another)
-        yield from sorted(found, key=lambda each: each.plan.overhead)
+        for each in sorted(found, key=lambda each: each.plan.overhead):
+            yield self._tried_if_it_may_keep(each)
         return leanest
 
     def _forecast_ones(self, first: Solution) -> tuple[list[Candidate], float]:
