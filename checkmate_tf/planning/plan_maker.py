@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 from checkmate_tf.memory.forecast import Forecast, forecast
-from checkmate_tf.memory.measure import allocator_limit
+from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.expectation import Expectation
@@ -91,6 +91,8 @@ class PlanMaker:
         measured = max(trial_run.peaks)
         self.expected.learn(candidate.forecast, trial_run)
         seen_more = int(median(trial_run.peaks)) - candidate.forecast.typical
+        if not counts_small_buffers():
+            seen_more = max(0, seen_more)
         predicted = candidate.forecast.highest_of_ten + seen_more
         plan = replace(
             candidate.plan,

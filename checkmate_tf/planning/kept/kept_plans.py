@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import allocator_limit, held_bytes
+from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
 from checkmate_tf.planning import settings
 from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept import plan_store
@@ -131,7 +131,7 @@ class KeptPlans:
             "budget": _in_words(request),
             "device": device_name(device),
             "limit": allocator_limit(),
-            "counted": held_bytes() is not None,
+            "memory_count": _what_is_counted(),
             "tensorflow": tf.__version__,
             "release": __version__,
             "costs": _name_of_costs(request.costs),
@@ -206,6 +206,13 @@ _MAKE_ONE = (
     "make one for this step, at the same batch size, with step.plan.save or `checkmate-tf plan` "
     "(with --batch-size where any batch may come), or leave plan= out"
 )
+
+
+def _what_is_counted() -> str:
+    """Which buffers the device's allocator counts."""
+    if held_bytes() is None:
+        return "of nothing"
+    return "of all buffers" if counts_small_buffers() else "of large buffers"
 
 
 def _is_of(plan: Plan, content: str) -> bool:

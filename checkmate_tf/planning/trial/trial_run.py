@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.memory.measure import held_bytes, measure_peak
+from checkmate_tf.memory.measure import counts_small_buffers, held_bytes, measure_peak
 from checkmate_tf.planning.settings import (
     COPIES_MATTER,
     EPOCH,
@@ -80,7 +80,8 @@ class TrialRun:
             which training would miss.
         scatter: bytes by which the highest step exceeded the lowest one after the first; 0 if the
             last ones were equal. None where this says nothing of training, because the copies lay
-            elsewhere than the variables do, or other batches were made meanwhile.
+            elsewhere than the variables do, or other batches were made meanwhile, or small buffers
+            are not counted.
     """
 
     peaks: tuple[int, ...]
@@ -274,7 +275,7 @@ def _added_by_copies(
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
     scatter = None
-    if in_place and not several:
+    if in_place and not several and counts_small_buffers():
         scatter = 0 if _repeat(peaks) else max(peaks) - min(peaks[1:])
     return _Added(before + constants, constants, tuple(peaks), scatter)
 
