@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import layers
 
 from checkmate_tf.graph.extraction import extract_step
-from solvers import Schedule, solve
+from solvers import ComputationGraph, Schedule, solve
 
 SPEC = tf.TensorSpec((64, 64))
 """What the steps of `extraction_of` are called with."""
@@ -19,6 +19,18 @@ SPEC = tf.TensorSpec((64, 64))
 def extraction_of(step: Any) -> Any:
     """The extraction of a function of one argument."""
     return extract_step(tf.function(step).get_concrete_function(SPEC))
+
+
+def recomputing(graph: ComputationGraph) -> list[int]:
+    """Every value is recomputed before each of its readers, as far as it may be."""
+    steps: list[int] = []
+    for number, node in enumerate(graph.nodes):
+        read = (graph.nodes[i] for i in node.dependencies)
+        for i, each in zip(node.dependencies, read, strict=True):
+            if each.recomputable and not set(each.expired_by) & set(steps):
+                steps.append(i)
+        steps.append(number)
+    return steps
 
 
 def small_cnn(dropout: float = 0.0, side: int = 32) -> Any:

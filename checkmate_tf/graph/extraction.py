@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
+
 from checkmate_tf.collector import collector_paused
 from checkmate_tf.graph.contraction import group_operations
 from checkmate_tf.graph.step_operations import CostModel, costs_of_step, step_operations
@@ -274,8 +276,13 @@ class _Builder:
         So it does at the end of a data set, where none comes: Keras counts one more iteration then.
         """
         operations = {number: self.program.operations[number] for number in prologue}
-        late = waiting_for_arguments(self.program.concrete, operations.values())
-        return sorted(prologue, key=lambda number: operations[number].name in late)
+        waiting = waiting_for_arguments(self.program.concrete, operations.values())
+        late: set[int] = set()
+        for number, operation in operations.items():
+            # A write waits for what reads the value before it, too.
+            if operation.name in waiting or not late.isdisjoint(self.program.before(number)):
+                late.add(number)
+        return sorted(prologue, key=lambda number: number in late)
 
     def _is_tiny(self, members: list[int], tiny: frozenset[Tensor], host: list[int]) -> bool:
         """Whether they make only tiny tensors from tiny ones, and from what `host` just made."""
@@ -331,7 +338,7 @@ class _Builder:
         memory = sum(t.bytes for t in outputs if t not in tiny)
         held = peak_of_run(program, members, outputs, self.workspaces.__getitem__)
         longest = max(members, key=self.seconds.__getitem__)
-        expired_by = {place[w] for m in members for w in program.expires[m]} - {number}
+        expired_by = {place[w] for m in members for w in program.expires[m]}
         return Node(
             name=program.operations[longest].name,
             cost=sum(self.costs[m] for m in (*members, *attached)),
@@ -339,10 +346,25 @@ class _Builder:
             workspace=max(0, held - memory),
             operations=tuple(program.operations[m].type for m in members),
             backward="gradient" in program.operations[longest].name,
-            recomputable=not self._stateful(members),
+            recomputable=(
+                not self._stateful(members) and self._reads_the_same_again(members, attached)
+            ),
             dependencies=tuple(sorted(dependencies)),
             after=tuple(sorted(waits - dependencies - {-1, number})),
-            expired_by=tuple(sorted(expired_by)),
+            expired_by=tuple(sorted(expired_by - {number})),
+        )
+
+    def _reads_the_same_again(self, members: Sequence[int], attached: Sequence[int]) -> bool:
+        """Whether the members read the same again after what is attached to them has run.
+
+        What a ReadVariableOp has read stays what it was; not so what an operation finds in a
+        variable itself.
+        """
+        program = self.program
+        return all(
+            program.expires[m].isdisjoint(attached)
+            or all(each.dtype != tf.resource for each in program.operations[m].inputs)
+            for m in members
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from checkmate_tf.trace.depth_first import finish, tensor_key
@@ -43,6 +43,7 @@ class Instances:
         self.emitter = emitter
         self.number = {op.name: place for place, op in enumerate(program.operations)}
         self.newest: dict[tuple[int, int], Any] = {}
+        self.copies: dict[int, Any] = {}
         self.views: dict[tuple[str, int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
         self.tiny = {(tensor.producer, tensor.index) for tensor in tiny}
 
@@ -73,12 +74,20 @@ class Instances:
             copy = self.emitter.create_write_in_place(operation, inputs, control_inputs)
         else:
             copy = self.emitter.create(operation, inputs, control_inputs)
+        self.copies[number] = copy
         for index, output in enumerate(copy.outputs):
             key = (number, index)
             # A tiny tensor stays from its first computation on.
             if key not in self.tiny or key not in self.newest:
                 self.newest[key] = output
         return copy
+
+    def before(self, number: int) -> list[Any]:
+        """The newest copies of what an operation must run after, whatever it reads."""
+        return self._copies_of(self.program.order[number])
+
+    def _copies_of(self, numbers: Iterable[int]) -> list[Any]:
+        return [self.copies[each] for each in sorted(numbers) if each in self.copies]
 
     def of(self, tensor: Any) -> Any:
         """The tensor that stands for `tensor` now."""
@@ -115,9 +124,8 @@ class Instances:
         if operation.name in self.program.constants:
             tensor = self._equal_constant(tensor)
         if operation.name in self.program.constants or operation.type in SOURCES:
-            # A variable that is written in place is copied for its readers: not before they run.
-            is_late = operation.type in READS and self._reads_late(operation)
-            self.emitter.create_shared(tensor.op, inputs, self.waits_for if is_late else ())
+            first = self._before_read(operation) if operation.type in READS else ()
+            self.emitter.create_shared(tensor.op, inputs, first)
             return self.emitter.provided(tensor)
         assert operation.type in VIEWS, f"nothing stands for {tensor}"
         if operation.type in PASS_THROUGH:
@@ -130,8 +138,13 @@ class Instances:
                 self.views[operation.name, index, key[2]] = output, inputs
         return self.views[key][0]
 
-    def _reads_late(self, operation: Any) -> bool:
-        return under_views(operation.inputs[0]).name in self.read_late
+    def _before_read(self, operation: Any) -> list[Any]:
+        """What a variable is read after, besides its writes."""
+        first = self._copies_of(self.program.late_reads.get(operation.name, ()))
+        if under_views(operation.inputs[0]).name in self.read_late:
+            # It is written in place, and copied for its readers: not before they run.
+            first += self.waits_for
+        return first
 
     def _there(self, tensor: Any) -> Any:
         """What stands for `tensor` already; None if it has yet to be made."""

@@ -10,7 +10,7 @@ get no edge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -113,7 +113,7 @@ class Replay:
                 self.waits_for = self._one_of(self._emitted(part))
             return self.instances
         for number in self.extraction.prologue:
-            self.instances.emit(number, [])
+            self.instances.emit(number, self.instances.before(number))
         for node, attached in self.extraction.computations(self.schedule):
             for part in parts_of_node(self.program.operations, self.extraction.nodes[node]):
                 self._emit_part(part)
@@ -137,16 +137,14 @@ class Replay:
         """Create what may be fused; what reads nothing of it waits for the group before."""
         inside = set(part)
         alias = self._aliases(part)
-        return [
-            self.instances.emit(
-                number,
-                []
-                if any(tensor.producer in inside for tensor in self.program.reads[number])
-                else self.waits_for,
-                alias,
-            )
-            for number in part
-        ]
+        return [self.instances.emit(each, self._first(each, inside), alias) for each in part]
+
+    def _first(self, number: int, inside: Collection[int]) -> list[Any]:
+        """What an operation waits for; with what is `inside` its part it may be fused."""
+        reads_inside = any(t.producer in inside for t in self.program.reads[number])
+        first = [] if reads_inside else self.waits_for
+        # What is attached to a node belongs to no group.
+        return first if self.in_turn else [*first, *self.instances.before(number)]
 
     def _aliases(self, part: Sequence[int]) -> dict[int, Any]:
         """Other names for the tensors by which oneDNN finds siblings, where they are recomputed.
@@ -183,7 +181,7 @@ class Replay:
                 self._emit_part([number])
             return
         for number in attached:
-            made = self.instances.emit(number, [])
+            made = self.instances.emit(number, self.instances.before(number))
             if any(self._is_large(tensor) for tensor in self.program.reads[number]):
                 self.group.append(made)
 

@@ -74,7 +74,8 @@ def inlined(concrete: Any) -> Any:
     """`concrete` with the bodies of all functions that it calls in place of the calls.
 
     A function that calls none is returned as it is. What a call waits for, its operations with
-    side effects wait for; what waits for the call, waits for those.
+    side effects wait for, and those that read its arguments where it has none; what waits for the
+    call, waits for those with side effects.
 
     Example:
         >>> import tensorflow as tf
@@ -218,7 +219,10 @@ class _Inliner:
         """Copy the operations of the function that `call` runs, in its place."""
         function = self._function(call.get_attr("f").name)
         before = place.before(call)
-        arguments = zip(map(tensor_key, function.graph.inputs), place.inputs(call), strict=True)
+        given = place.inputs(call)
+        if before and not call.op_def.is_stateful:
+            given = self._after(before, given)
+        arguments = zip(map(tensor_key, function.graph.inputs), given, strict=True)
         inside = _Place(
             prefix=f"{place.name(call)}/",
             device=call.device or place.device,
@@ -234,6 +238,11 @@ class _Inliner:
             place.values[tensor_key(original)] = made
         last = [each for op in function.graph.control_outputs for each in inside.done[op.name]]
         place.done[call.name] = self._joined(last or before, place.name(call))
+
+    def _after(self, operations: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
+        """The tensors, for readers that wait for `operations`."""
+        with self.target.control_dependencies(list(operations)):
+            return [tf.identity(each) for each in tensors]
 
     def _joined(self, operations: Sequence[Any], name: str) -> list[Any]:
         """One operation that waits for them all, so that many waiting for many stay few edges."""

@@ -8,6 +8,7 @@ Operations are numbered in a topological order that follows their creation.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,6 +68,8 @@ class Program:
         constant_sizes: bytes of each constant that TensorFlow makes at the first step.
         guessed: operations whose output sizes depend on data and were guessed.
         captured: (placeholder, captured tensor) of variables and other things from outside.
+        late_reads: by the name of a variable's read, operations that the user put before it, if
+            there are others than those that touch this variable.
     """
 
     concrete: Any
@@ -81,6 +84,7 @@ class Program:
     constant_sizes: tuple[int, ...]
     guessed: tuple[Any, ...]
     captured: tuple[tuple[Any, Any], ...]
+    late_reads: dict[str, frozenset[int]]
 
     @property
     def constant_bytes(self) -> int:
@@ -116,7 +120,8 @@ class Program:
         sizes = Sizes(self.sized)
         return tuple(
             tuple(
-                Tensor(number, index, sizes.of(out)) for index, out in enumerate(operation.outputs)
+                Tensor(number, index, 0 if operation.type in VIEWS else sizes.of(out))
+                for index, out in enumerate(operation.outputs)
             )
             for number, operation in enumerate(self.operations)
         )
@@ -146,10 +151,13 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
     accesses = _accesses(needed)
     snapshots = _Snapshots(needed, accesses)
     constants = folded_constants(needed, sizes.of)
+    checks = _checks(needed, concrete.outputs)
     working = [
         op
         for op in needed
-        if (op.type not in _NO_WORK and op.name not in constants) or op.name in snapshots.names
+        if (op.type not in _NO_WORK and op.name not in constants)
+        or op.name in snapshots.names
+        or op.name in checks
     ]
     number = {op.name: position for position, op in enumerate(working)}
     under = _Underlying(number, sizes)
@@ -171,6 +179,7 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         constant_sizes=constant_sizes,
         guessed=tuple(sizes.guessed.values()),
         captured=tuple(captures(concrete)),
+        late_reads=dict(_late_reads(accesses, number, under)),
     )
 
 
@@ -186,6 +195,15 @@ def _needed(concrete: Any) -> list[Any]:
             found.add(operation.name)
             pending += [each.op for each in operation.inputs]
     return [op for op in operations if op.name in found]
+
+
+def _checks(needed: list[Any], outputs: Iterable[Any]) -> frozenset[str]:
+    """Names of views that must run, though nobody reads them: they check what they are given."""
+    read = {each.op.name for op in needed for each in op.inputs}
+    read.update(each.op.name for each in outputs)
+    return frozenset(
+        op.name for op in needed if op.type in VIEWS and op.name not in read and is_stateful(op)
+    )
 
 
 class _Underlying:
@@ -237,20 +255,24 @@ class _Underlying:
         return self._resolve(tensor)[1]
 
     def controls(self, operation: Any) -> frozenset[int]:
-        """Working operations that the user's or TensorFlow's control edges put first."""
+        """Working operations that the user's or TensorFlow's control edges put first.
+
+        Those of views, reads and constants count for who reads them.
+        """
         finish(operation, self._controls, _name, self._not_working_first, self._control_one)
         return self._controls[operation.name]
 
     def _not_working_first(self, operation: Any) -> list[Any]:
-        return [each for each in operation.control_inputs if each.name not in self._number]
+        first = (*operation.control_inputs, *(each.op for each in operation.inputs))
+        return [each for each in first if each.name not in self._number]
 
     def _control_one(self, operation: Any) -> None:
-        found: set[int] = set()
-        for each in operation.control_inputs:
-            if each.name in self._number:
-                found.add(self._number[each.name])
-            else:
-                found |= self._controls[each.name]
+        found = {
+            self._number[each.name]
+            for each in operation.control_inputs
+            if each.name in self._number
+        }
+        found.update(*(self._controls[each.name] for each in self._not_working_first(operation)))
         self._controls[operation.name] = frozenset(found)
 
 
@@ -336,6 +358,18 @@ def _hazards(
                     expires[reader].add(write)
                 writer, readers = write, set()
     return order, expires
+
+
+def _late_reads(
+    accesses: dict[str, list[Any]], number: dict[str, int], under: _Underlying
+) -> Iterator[tuple[str, frozenset[int]]]:
+    for touching in accesses.values():
+        here = {number[op.name] for op in touching if op.name in number}
+        for op in touching:
+            if op.type in READS and op.name not in number:
+                first = under.controls(op) - here
+                if first:
+                    yield str(op.name), first
 
 
 def _given_bytes(concrete: Any, sizes: Sizes) -> int:

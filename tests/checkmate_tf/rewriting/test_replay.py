@@ -12,7 +12,7 @@ from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.rewriting.replay import Replay
 from checkmate_tf.rewriting.rewrite import as_function
 from solvers import Schedule
-from tests.steps import all_before, random_batch, small_cnn
+from tests.steps import all_before, random_batch, recomputing, small_cnn
 
 SIDE = 128
 
@@ -82,15 +82,6 @@ def test_where_order_is_free_small_ones_share_a_group_up_to_a_hundredth_of_the_p
     side_by_side = [each.name not in after for each, after in zip(small, waits, strict=False)]
     assert any(side_by_side)
     assert small[0].name in waits[-1]
-
-
-def recomputing(graph):
-    """Every value is recomputed before each of its readers, as far as it may be."""
-    steps = []
-    for number, node in enumerate(graph.nodes):
-        steps += [i for i in node.dependencies if graph.nodes[i].recomputable]
-        steps.append(number)
-    return steps
 
 
 def loss_and_gradient(x):
