@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from checkmate_tf.cli.arguments import (
+    INFEASIBLE,
     SOLVED,
     add_planning_arguments,
     check_folder,
@@ -13,7 +15,7 @@ from checkmate_tf.cli.arguments import (
 )
 from checkmate_tf.cli.costs import add_costs, cost_model
 from checkmate_tf.cli.target import add_batch_size, add_step, load_step
-from solvers import CheckmateError
+from solvers import BudgetError, CheckmateError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,18 +52,22 @@ def run(arguments: argparse.Namespace) -> int:
     elsewhere = arguments.elsewhere
     costs = cost_model(arguments.costs, arguments.other_device or elsewhere, elsewhere)
     step, batch = load_step(arguments.function)
-    found = tradeoff(
-        step,
-        *(batch if isinstance(batch, tuple) else () if batch is None else (batch,)),
-        points=arguments.points,
-        batch_size=arguments.batch_size,
-        costs=costs,
-        solver=arguments.solver,
-        order=arguments.order,
-        time_limit=arguments.time_limit,
-        trial_run=arguments.trial_run,
-        elsewhere=elsewhere,
-    )
+    try:
+        found = tradeoff(
+            step,
+            *(batch if isinstance(batch, tuple) else () if batch is None else (batch,)),
+            points=arguments.points,
+            batch_size=arguments.batch_size,
+            costs=costs,
+            solver=arguments.solver,
+            order=arguments.order,
+            time_limit=arguments.time_limit,
+            trial_run=arguments.trial_run,
+            elsewhere=elsewhere,
+        )
+    except BudgetError as error:
+        print(f"checkmate-tf: {error}", file=sys.stderr)
+        return INFEASIBLE
     print(found)
     if arguments.plot is not None:
         found.plot(arguments.plot)

@@ -29,14 +29,14 @@ from checkmate_tf.planning.preparation import (
     structure_of,
 )
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.settings import CORRECTIONS
+from checkmate_tf.planning.settings import CORRECTIONS, LEANEST_TIMES
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRunner
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
 from checkmate_tf.trace.program import resolve
 from profiles.devices import default_device, device_name
-from solvers import CheckmateError, format_bytes
+from solvers import BudgetError, CheckmateError, format_bytes
 from solvers.graph.bounds import memory_bound
 
 _LEAST_TIME = 0.25
@@ -91,6 +91,7 @@ def swept(
         elsewhere: plan for a device that holds nothing but the step; nothing runs on this one.
 
     Raises:
+        BudgetError: every plan found exhausts the device's memory.
         CheckmateError: nothing in the step can be recomputed, sizes are unknown, or several
             replicas run it.
     """
@@ -160,15 +161,12 @@ class BudgetSweep(PlanSearch):
         """The plans, that of the largest budget first, and whether Ctrl-C ended it early.
 
         Raises:
+            BudgetError: every plan found exhausts the device's memory.
             KeyboardInterrupt: Ctrl-C was pressed before there were any.
         """
-        show(0, "the least memory")
-        leanest = self._schedules.solved(None, _LEAST_TIME, solver="auto")
-        self._seen = [self._maker.unchanged(), self._maker.planned(leanest)]
-        # First, so that the budgets lie between what these two really hold.
-        self._try_all([], lambda what: show(0, what))
+        left = self._seek_the_least(lambda what: show(0, what))
         between = self._spaced(count)[1:-1]
-        deadline = time.monotonic() + (1 - _LEAST_TIME) * self._time_limit
+        deadline = time.monotonic() + left * self._time_limit
         done: list[int] = []
         stopped = False
         try:
@@ -179,7 +177,11 @@ class BudgetSweep(PlanSearch):
                 done.append(budget)
             self._try_all(done, lambda what: show(1 + len(between), what))
         except KeyboardInterrupt:
+            if not self._running:
+                raise
             stopped = True
+        if not self._running:
+            raise self._exhausted
         chosen = [(budget, self._chosen(budget)) for budget in self._budgets(done)]
         plans = [
             replace(self._seen[number].plan, budget=budget)
@@ -188,19 +190,55 @@ class BudgetSweep(PlanSearch):
         ]
         return tuple(plans), stopped
 
+    def _seek_the_least(self, say: Callable[[str], None]) -> float:
+        """Make the plans between which the budgets lie; the share of the time limit that is left.
+
+        They run for trial first, so that the budgets lie between what they really hold. Of equally
+        lean plans some exhaust the device's memory and others don't.
+        """
+        self._seen = [self._maker.unchanged()]
+        left = 1.0
+        for seed, share in enumerate(LEANEST_TIMES):
+            say("the least memory")
+            leanest = self._schedules.solved(None, _LEAST_TIME * share, seed, solver="auto")
+            left -= _LEAST_TIME * share
+            self._seen.append(self._maker.planned(leanest))
+            self._try(len(self._seen) - 1)  # also if it is forecast to exhaust the memory
+            self._try_all([], say)
+            if self._running:
+                break
+        return left
+
+    @property
+    def _running(self) -> list[Candidate]:
+        """The plans seen that don't exhaust the device's memory."""
+        return [each for each in self._seen if not each.is_too_large]
+
+    @property
+    def _exhausted(self) -> BudgetError:
+        """An error about a step for whose every plan the device has too little memory."""
+        ran = any(each.exhausted for each in self._seen)
+        return BudgetError(
+            f"each of {len(self._seen)} plans found, the unchanged step among them, "
+            f"{'exhausted' if ran else 'is forecast to exhaust'} the device's memory; take a "
+            "smaller batch, or free what else is held there"
+        )
+
     # Which budgets.
 
     @property
     def _most(self) -> int:
         """Bytes of the largest budget: what the unchanged step needs, in one order too."""
-        unchanged = self._seen[0].plan
-        needed = unchanged.measured_peak or unchanged.predicted_peak
-        return max(self._situation.limit, needed)
+        unchanged = self._seen[0]
+        needed = unchanged.plan.measured_peak or unchanged.plan.predicted_peak
+        most = max(self._situation.limit, needed)
+        # Where it exhausts the memory, what runs instead may hold more.
+        return max(most, self._least) if unchanged.is_too_large else most
 
     @property
     def _least(self) -> int:
-        """Bytes that the leanest plan seen needs."""
-        return min(self._expected.bytes_of(each) for each in self._seen if not each.is_too_large)
+        """Bytes that the leanest plan seen needs, of those that run if there are any."""
+        return min(map(self._expected.bytes_of, self._running or self._seen))
 
     def _spaced(self, count: int) -> list[int]:
         """`count` budgets in even steps, from the largest one to the least."""
@@ -268,7 +306,10 @@ class BudgetSweep(PlanSearch):
             if not left:
                 return
             say(f"trial run, {len(left)} left")
-            candidate = self._maker.tried(self._seen[left[0]])
-            self._seen[left[0]] = replace(candidate, function=None)  # its graph need not stay
-            self._ran.add(left[0])
-            self._interrupts.pass_on()
+            self._try(left[0])
+
+    def _try(self, number: int) -> None:
+        candidate = self._maker.tried(self._seen[number])
+        self._seen[number] = replace(candidate, function=None)  # its graph need not stay
+        self._ran.add(number)
+        self._interrupts.pass_on()

@@ -82,13 +82,18 @@ class Candidate:
         return ", ".join([f"a plan: {facts[0]}", *facts[1:], need])
 
 
-def fastest_of_the_leanest(candidates: Sequence[Candidate]) -> Candidate:
-    """Of those that need about as little as the leanest, the one of the least extra time."""
-    leanest = min(candidates, key=lambda each: (each.is_too_large, each.forecast.worst))
+def fastest_of_the_leanest(
+    candidates: Sequence[Candidate], bytes_of: Callable[[Candidate], int]
+) -> Candidate:
+    """Of those that need about as little as the leanest, the one of the least extra time.
+
+    `bytes_of` says what a candidate needs.
+    """
+    leanest = min(candidates, key=lambda each: (each.is_too_large, bytes_of(each)))
     alike = [
         each
         for each in candidates
         if each.is_too_large == leanest.is_too_large
-        and each.forecast.worst <= AS_LEAN * leanest.forecast.worst
+        and bytes_of(each) <= AS_LEAN * bytes_of(leanest)
     ]
     return min(alike, key=lambda each: each.plan.overhead)

@@ -74,8 +74,8 @@ class PlanSearch:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
 
         Raises:
-            BudgetError: no schedule was found within the budget, or the leanest one held more when
-                it ran for trial.
+            BudgetError: no schedule was found within the budget, or all that ran for trial held
+                more.
         """
         situation, unchanged = self._situation, self._unchanged_that_fits()
         if unchanged is not None:
@@ -322,27 +322,45 @@ class PlanSearch:
         """The fastest of the leanest plans, with a warning.
 
         Raises:
-            BudgetError: it was tried, and held more than the budget.
+            BudgetError: all that ran for trial held more than the budget.
+        """
+        budget = format_bytes(self._situation.budget)
+        best = fastest_of_the_leanest(seen, lambda each: each.forecast.worst)
+        if not best.was_tried:
+            best = self._maker.told(self._maker.tried(best))
+        if best.was_tried and not self._expected.keeps(best):
+            best = self._least_held([*seen, best])
+        if self._expected.keeps(best):
+            return best
+        need = self._expected.bytes_of(best)
+        if need > self._situation.limit:
+            note = f"the leanest plan found may need {format_bytes(need)}, more than the budget of "
+            note += budget
+        else:
+            note = f"the leanest plan found needs {format_bytes(need)}, but at the allocator's "
+            note += f"limit of {format_bytes(allocator_limit() or 0)} what is free may lie in "
+            note += "pieces, none of them large enough"
+        warn_user(note)
+        return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
+
+    def _least_held(self, seen: list[Candidate]) -> Candidate:
+        """The fastest of those that held the least, which tells more than what was forecast.
+
+        Raises:
+            BudgetError: it held more than the budget.
         """
         budget = self._situation.budget
-        best = fastest_of_the_leanest(seen)
-        if best.plan.measured_peak is None and not best.exhausted:
-            best = self._maker.told(self._maker.tried(best))
-        if best.exhausted:
+        measured = [each for each in seen if each.plan.measured_peak is not None]
+        if not measured:
             raise BudgetError(
                 f"every plan within {format_bytes(budget)} exhausted the device's memory"
             )
-        if self._expected.keeps(best):
-            return best
-        if (best.plan.measured_peak or 0) > budget:
-            raise held_more(self._situation, best.plan, self._expected.bytes_of(best))
-        need = format_bytes(self._expected.bytes_of(best))
-        if self._expected.bytes_of(best) > self._situation.limit:
-            note = f"the leanest plan found may need {need}, more than the budget of "
-            note += format_bytes(budget)
-        else:
-            note = f"the leanest plan found needs {need}, but at the allocator's limit of "
-            note += f"{format_bytes(allocator_limit() or 0)} what is free may lie in pieces, none "
-            note += "of them large enough"
-        warn_user(note)
-        return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
+        within = [each for each in measured if _held(each) <= budget]
+        if not within:
+            least = min(map(self._expected.bytes_of, measured))
+            raise held_more(self._situation, min(measured, key=_held).plan, least)
+        return fastest_of_the_leanest(within, _held)
+
+
+def _held(candidate: Candidate) -> int:
+    return candidate.plan.measured_peak or 0

@@ -75,7 +75,7 @@ LARGE_CORRECTIONS = Corrections(near_enough=0.9, most=0.97, aim=0.94, roomy=0.0)
 """Of such steps one plan that surely keeps the budget is worth more than a slightly faster one."""
 
 AS_LEAN = 1.01
-"""Times the least forecast: plans that need no more are as lean, and the fastest is taken."""
+"""Times what the leanest plan needs: plans that need no more are as lean, the fastest is taken."""
 
 EXHAUSTED = 1.1
 """Multiple of the activations' part: at least so much is said of a plan that ran out of memory."""

@@ -66,7 +66,7 @@ def question_of(
         pass_on: raises `KeyboardInterrupt` if Ctrl-C was pressed.
 
     Raises:
-        CheckmateError: nothing grows with the batch.
+        CheckmateError: nothing grows with the batch, or nothing is computed.
     """
     first = max(2, asked.first or 2)
     main = _size_near_the_answer(sized, first, asked.budget)
@@ -77,6 +77,8 @@ def question_of(
     far = first if main > 2 * first else 2 * first
     small = extract_like(large, programs[far], costs.model)
     graph = large.graph
+    if not graph.one_pass_cost:
+        raise CheckmateError("the step computes nothing, so that it has no largest batch")
     ends = [programs[size].argument_bytes for size in (first, 2 * first)]
     each = (ends[1] - ends[0]) / first
     rest = ends[0] - first * each

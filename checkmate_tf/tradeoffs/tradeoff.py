@@ -59,6 +59,7 @@ def tradeoff(
         elsewhere: plan for a device that holds nothing but the step; nothing runs on this one.
 
     Raises:
+        BudgetError: every plan found exhausts the device's memory.
         CheckmateError: nothing in the step can be recomputed, XLA compiles it, several replicas
             run it, or an argument is not what it should be.
 

@@ -30,9 +30,9 @@ def articulation_points(graph: ComputationGraph) -> list[int]:
 
 
 def is_chain(graph: ComputationGraph) -> bool:
-    """Whether the forward nodes form a single path, each reading only the one before."""
+    """Whether there are forward nodes, in a single path, each reading only the one before."""
     forward = forward_nodes(graph)
     before = [(), *((i,) for i in forward)]
-    return all(
+    return bool(forward) and all(
         graph.nodes[j].dependencies == read for j, read in zip(forward, before, strict=False)
     )

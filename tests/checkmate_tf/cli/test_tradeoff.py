@@ -14,6 +14,7 @@ from tests.dense_steps import dense_model, loss_and_gradient, numbers, some_weig
 
 inner = loss_and_gradient(some_weights(), 6)
 one_size = tf.function(inner, input_signature=[tf.TensorSpec((256, 64))])
+large = tf.function(inner, input_signature=[tf.TensorSpec((2048, 64))])
 
 def step_and_batch():
     return inner, (tf.TensorSpec((256, 64)),)
@@ -66,3 +67,9 @@ def test_with_trial_runs(capsys):
 def test_what_goes_wrong(arguments, message, capsys):
     assert main(["tradeoff", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_step_that_is_too_large_for_the_device(monkeypatch, capsys):
+    monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", "1")
+    assert main(["tradeoff", "user_curves:large", *QUICK]) == 3
+    assert "take a smaller batch" in capsys.readouterr().err

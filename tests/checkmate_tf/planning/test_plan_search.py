@@ -22,7 +22,7 @@ from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun
-from solvers import BudgetError, Schedule, Solution, simulate
+from solvers import BudgetError, Schedule, Solution, format_bytes, simulate
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import find_least_memory
 from tests.steps import random_batch, small_cnn
@@ -104,6 +104,56 @@ def test_a_plan_that_held_more_when_it_ran_is_an_error() -> None:
         PlanSearch(situation, "auto", "free", 2.0, holds_more).run()
     assert told.value.least is not None
     assert told.value.least >= held
+
+
+class Holding:
+    """A device whose first tried plan holds so much of a budget, and every later one more."""
+
+    def __init__(self, situation: Situation, first: float, later: float) -> None:
+        allowed = situation.budget - situation.resident
+        self.first, self.later = (
+            situation.resident + int(each * allowed) for each in (first, later)
+        )
+        self.tried: list[Schedule] = []
+
+    def __call__(self, schedule: Schedule, says_enough: object) -> TrialRun:
+        self.tried.append(schedule)
+        held = self.first if schedule == self.tried[0] else self.later
+        return TrialRun((held,) * 4, None)
+
+
+@pytest.fixture(scope="module")
+def three_quarters() -> Situation:
+    """A budget of 75 % for a small net."""
+    step = tf.function(small_cnn(side=64).train_step)
+    extracted = extract_step(step.get_concrete_function(random_batch(32, 64)))
+    resident = extracted.graph.fixed_bytes
+    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
+    budget = resident + int(0.75 * (unchanged - resident))
+    return Situation(extracted, resident, budget, 0, unchanged, ())
+
+
+def test_of_plans_without_room_one_that_held_no_more_than_the_budget_is_taken(
+    three_quarters: Situation,
+) -> None:
+    """Whatever leaner ones held, as they were forecast."""
+    device = Holding(three_quarters, first=0.99, later=1.02)
+    with pytest.warns(UserWarning, match="may need"):
+        found = PlanSearch(three_quarters, "auto", "free", 4.0, device).run()
+    assert len(set(device.tried)) > 1
+    assert found.plan.schedule == device.tried[0]
+    assert found.plan.measured_peak == device.first
+    assert not found.keeps
+
+
+def test_the_error_is_about_the_plan_that_held_the_least(three_quarters: Situation) -> None:
+    device = Holding(three_quarters, first=1.01, later=1.3)
+    with pytest.raises(BudgetError) as told:
+        PlanSearch(three_quarters, "auto", "free", 4.0, device).run()
+    assert len(set(device.tried)) > 1
+    assert f"the leanest plan found held {format_bytes(device.first)}" in str(told.value)
+    assert told.value.least is not None
+    assert told.value.least >= device.first
 
 
 def test_a_search_out_of_time_begins_where_one_for_the_least_memory_ends(

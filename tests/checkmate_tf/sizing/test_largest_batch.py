@@ -177,6 +177,7 @@ def test_without_the_memory_there_is_no_trial_run(question, monkeypatch, tmp_pat
         ({"costs": "device", "device_memory": "1GiB"}, "measures on this device"),
         ({"step": keras.Sequential([keras.layers.Dense(1)])}, "not compiled"),
         ({"step": 3}, "is no step"),
+        ({"step": lambda x, rate: x}, "the step computes nothing"),
     ],
 )
 def test_bad_questions(question, changes, message):

@@ -61,3 +61,12 @@ def test_over_budget_it_tells_what_it_needs(name: str) -> None:
 def test_segmentations_refuse_what_is_not_a_chain(name: str) -> None:
     with pytest.raises(SolverError, match="not a chain"):
         solve(U_SHAPE, "90%", name)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "griewank"])
+def test_a_graph_without_forward_nodes_is_no_chain(name: str) -> None:
+    """As that of a step on an empty batch, whose gradients alone are computed."""
+    graph = ComputationGraph(tuple(Node(f"gradient{i}", 1, 1, backward=True) for i in range(3)))
+    with pytest.raises(SolverError, match="not a chain"):
+        solve(graph, "90%", name)
+    assert solve(graph, "min", "auto", 1.0).schedule is not None
