@@ -14,6 +14,7 @@ from checkmate_tf.graph.extraction import Extraction, extract_step
 from checkmate_tf.phases import phase
 from checkmate_tf.rewriting.replay import Replay, replay
 from checkmate_tf.rewriting.tied_replay import TiedReplay
+from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
 from profiles.tensorflow_internals import (
     a_tape_may_record,
@@ -29,8 +30,8 @@ def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) ->
     """A callable that computes what `concrete` computes, in the order of `schedule`.
 
     It takes the arguments of `concrete`. Called while a function is being traced, it becomes
-    part of that function; else, and under a tf.GradientTape, it runs as a tf.function of its own.
-    In a function that XLA compiles, the order is in the data.
+    part of that function; else it runs as a tf.function of its own. In a function that XLA
+    compiles, the order is in the data. Under a tf.GradientTape `concrete` itself runs.
 
     Args:
         concrete: the function that the schedule was made for.
@@ -83,6 +84,9 @@ def in_place_of(
 ) -> Callable[..., Any]:
     """A callable that does what `emit` creates, with the arguments and results of `concrete`.
 
+    Under a tape it calls `concrete`. A gradient through what `emit` creates would miss what is
+    for gradients alone: their stops, the user's own ones, and which variables are read.
+
     Args:
         concrete: the traced step.
         emit: creates operations in the default graph; from one tensor for each flat argument to
@@ -96,11 +100,10 @@ def in_place_of(
         return function or function_of(concrete, emit, compiled)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if a_tape_may_record():
+            return as_traced(concrete)(*args, **kwargs)
         flat = _flat_arguments(concrete, args, kwargs)
-        # A tape sees calls of functions, but not the operations that are created here.
-        becomes_part = tf.inside_function() and not a_tape_may_record()
-        if compiled and not is_traced_for_xla():
-            becomes_part = False
+        becomes_part = tf.inside_function() and (is_traced_for_xla() or not compiled)
         return pack_outputs(concrete, emit(flat) if becomes_part else alone()(*flat))
 
     return call
