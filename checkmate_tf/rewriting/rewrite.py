@@ -20,6 +20,7 @@ from profiles.tensorflow_internals import (
     a_tape_may_record,
     bound_arguments,
     is_traced_for_xla,
+    note_variables,
 )
 from solvers import Schedule, simulate
 
@@ -84,8 +85,8 @@ def in_place_of(
 ) -> Callable[..., Any]:
     """A callable that does what `emit` creates, with the arguments and results of `concrete`.
 
-    Under a tape it calls `concrete`. A gradient through what `emit` creates would miss what is
-    for gradients alone: their stops, the user's own ones, and which variables are read.
+    Under a tape it calls `concrete`: a tape keeps whatever a gradient may need, in any order, and
+    the user's own gradients (`tf.custom_gradient`) are known for the operations of `concrete` only.
 
     Args:
         concrete: the traced step.
@@ -103,8 +104,10 @@ def in_place_of(
         if a_tape_may_record():
             return as_traced(concrete)(*args, **kwargs)
         flat = _flat_arguments(concrete, args, kwargs)
-        becomes_part = tf.inside_function() and (is_traced_for_xla() or not compiled)
-        return pack_outputs(concrete, emit(flat) if becomes_part else alone()(*flat))
+        if tf.inside_function() and (is_traced_for_xla() or not compiled):
+            note_variables(as_traced(concrete))
+            return pack_outputs(concrete, emit(flat))
+        return pack_outputs(concrete, alone()(*flat))
 
     return call
 
