@@ -36,7 +36,12 @@ from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Traced, Tracer
 from checkmate_tf.user_errors import users_lines
 from checkmate_tf.user_warnings import warn_user
-from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
+from profiles.tensorflow_internals import (
+    a_tape_may_record,
+    compile_mark,
+    is_compiled_by_xla,
+    is_traced_for_xla,
+)
 from solvers import CheckmateError
 
 
@@ -223,7 +228,14 @@ class RematerializedStep:
         return traced.runs[key]
 
     def _runs_unplanned(self, arguments: Arguments) -> bool:
-        """Whether an argument's size depends on its values, which is said."""
+        """Whether no plan would help, or none can be made; which is said."""
+        if a_tape_may_record():
+            self.say_once(
+                "the step is called under a tf.GradientTape, which keeps all that a gradient "
+                "through the step may need, whatever the plan: the step runs without one. Call it "
+                "outside of the tape, or rematerialize the function that holds the tape"
+            )
+            return True
         for each in tf.nest.flatten(arguments):
             if isinstance(each, tf.RaggedTensor | tf.SparseTensor):
                 self.say_once(
@@ -238,7 +250,7 @@ class RematerializedStep:
     def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What makes the step a part of the function that is being traced."""
         if self._runs_unplanned(arguments):
-            return self.function
+            return cast(Callable[..., Any], self._tracer.trace_anew(arguments, frozenset()))
         batch = self._batched.batch_of(arguments, self._batches.planned)
         self._batches.note(batch)
         begun = time.perf_counter()

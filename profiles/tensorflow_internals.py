@@ -322,6 +322,16 @@ def a_tape_may_record() -> bool:
     return bool(record.could_possibly_record())
 
 
+def note_variables(concrete: Any) -> None:
+    """Let what is being traced know of the variables of a ConcreteFunction, as a call of it would.
+
+    A tape around it looks for those that can be trained.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    for variable in concrete.variables:
+        graph.watch_variable(variable)
+
+
 @contextmanager
 def cancellable() -> Iterator[Callable[[], None]]:
     """Gives a function that cancels the functions which run inside; any thread may call it."""

@@ -8,9 +8,19 @@ from typing import Any
 from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.momentum_updates import KERNEL
-from checkmate_tf.trace.operations import PASS_THROUGH, READS, SOURCES, VIEWS, under_views
+from checkmate_tf.trace.operations import (
+    NO_GRADIENTS,
+    PASS_THROUGH,
+    READS,
+    SOURCES,
+    VIEWS,
+    under_views,
+)
 from checkmate_tf.trace.program import Program, Tensor
 from checkmate_tf.trace.repeatability import NO_UPDATES, InPlaceUpdates
+
+_LEFT_OUT = PASS_THROUGH - NO_GRADIENTS
+"""Views for which their input stands. A function that holds the step may be differentiated."""
 
 _NO_ALIASES: Mapping[int, Any] = {}
 
@@ -111,7 +121,7 @@ class Instances:
         operation = tensor.op
         if operation.name in self.program.constants:
             return list(self._equal_constant(tensor).op.inputs)
-        if operation.type in PASS_THROUGH:
+        if operation.type in _LEFT_OUT:
             return [operation.inputs[tensor.value_index]]
         return list(operation.inputs)
 
@@ -128,7 +138,7 @@ class Instances:
             self.emitter.create_shared(tensor.op, inputs, first)
             return self.emitter.provided(tensor)
         assert operation.type in VIEWS, f"nothing stands for {tensor}"
-        if operation.type in PASS_THROUGH:
+        if operation.type in _LEFT_OUT:
             return inputs[0]
         key = (operation.name, tensor.value_index, tuple(id(each) for each in inputs))
         if key not in self.views:

@@ -14,11 +14,13 @@ from checkmate_tf.graph.extraction import Extraction, extract_step
 from checkmate_tf.phases import phase
 from checkmate_tf.rewriting.replay import Replay, replay
 from checkmate_tf.rewriting.tied_replay import TiedReplay
+from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
 from profiles.tensorflow_internals import (
     a_tape_may_record,
     bound_arguments,
     is_traced_for_xla,
+    note_variables,
 )
 from solvers import Schedule, simulate
 
@@ -29,8 +31,8 @@ def rewrite(concrete: Any, schedule: Schedule, batch_size: int | None = None) ->
     """A callable that computes what `concrete` computes, in the order of `schedule`.
 
     It takes the arguments of `concrete`. Called while a function is being traced, it becomes
-    part of that function; else, and under a tf.GradientTape, it runs as a tf.function of its own.
-    In a function that XLA compiles, the order is in the data.
+    part of that function; else it runs as a tf.function of its own. In a function that XLA
+    compiles, the order is in the data. Under a tf.GradientTape `concrete` itself runs.
 
     Args:
         concrete: the function that the schedule was made for.
@@ -83,6 +85,9 @@ def in_place_of(
 ) -> Callable[..., Any]:
     """A callable that does what `emit` creates, with the arguments and results of `concrete`.
 
+    Under a tape it calls `concrete`: a tape keeps whatever a gradient may need, in any order, and
+    the user's own gradients (`tf.custom_gradient`) are known for the operations of `concrete` only.
+
     Args:
         concrete: the traced step.
         emit: creates operations in the default graph; from one tensor for each flat argument to
@@ -96,12 +101,13 @@ def in_place_of(
         return function or function_of(concrete, emit, compiled)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if a_tape_may_record():
+            return as_traced(concrete)(*args, **kwargs)
         flat = _flat_arguments(concrete, args, kwargs)
-        # A tape sees calls of functions, but not the operations that are created here.
-        becomes_part = tf.inside_function() and not a_tape_may_record()
-        if compiled and not is_traced_for_xla():
-            becomes_part = False
-        return pack_outputs(concrete, emit(flat) if becomes_part else alone()(*flat))
+        if tf.inside_function() and (is_traced_for_xla() or not compiled):
+            note_variables(as_traced(concrete))
+            return pack_outputs(concrete, emit(flat))
+        return pack_outputs(concrete, alone()(*flat))
 
     return call
 

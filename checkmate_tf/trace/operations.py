@@ -19,7 +19,10 @@ VIEWS = frozenset(
 )
 """Their output shares the buffer of the input of the same number; further inputs are shapes."""
 
-PASS_THROUGH = frozenset("Identity IdentityN StopGradient PreventGradient Snapshot".split())
+NO_GRADIENTS = frozenset(["StopGradient", "PreventGradient"])
+"""Views that are their input, but for gradients, which go no further."""
+
+PASS_THROUGH = NO_GRADIENTS | frozenset("Identity IdentityN Snapshot".split())
 """Views that are their input, once gradients have been built."""
 
 READS = frozenset(["ReadVariableOp"])

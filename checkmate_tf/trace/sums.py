@@ -5,7 +5,8 @@ to. Which one that is depends on what else is held when it runs, so that a step 
 order of operations would round otherwise. The order is therefore read off the graph, and
 rewritten steps add in pairs.
 
-Source: `AddNOp` in TensorFlow's aggregate_ops.cc, `OptimizerCSE` in optimizer_cse.cc.
+Source: `AddNOp` in TensorFlow's aggregate_ops.cc, `OptimizerCSE` in optimizer_cse.cc,
+`IsConstantFoldable` and `ConstantFoldingOptions` in constant_folding.cc.
 """
 
 from __future__ import annotations
@@ -15,10 +16,17 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.trace.bodies import RUN_FUNCTIONS
 from checkmate_tf.trace.operations import SOURCES, VIEWS, is_stateful, under_views
 
 _WIDTH = 8
 """Inputs that the kernel adds at a time; nine where one is left over."""
+
+_LARGEST_CONSTANT = 10 << 20
+"""Bytes up to which the executor computes what depends on constants alone once and for all.
+
+Grappler does so, too, but has bounds of its own (see `constants`).
+"""
 
 
 def groups(count: int) -> list[range]:
@@ -52,11 +60,14 @@ class SumOrders:
         self._sized = sized
         self._place: dict[str, int] = {}
         self._value: dict[str, int] = {}  # operations that compute the same have one value
+        self._constant: set[str] = set()  # operations that depend on constants alone
         numbers: dict[Any, int] = {}
         for operation in operations:
             key = self._key(operation)
             self._value[operation.name] = numbers.setdefault(key, len(numbers))
             self._place[operation.name] = len(self._place)
+            if self._depends_on_constants(operation):
+                self._constant.add(operation.name)
         self._returned = {self._buffer(each) for each in outputs}
 
     def order(self, operation: Any) -> list[int]:
@@ -73,7 +84,7 @@ class SumOrders:
         even in the function itself; they are taken to be.
         """
         root = self._under(operation.inputs[place])
-        if root.op.type in SOURCES:
+        if root.op.type in SOURCES or self._is_kept(root):
             return False
         buffer = self._buffer(root)
         same = [each for each in operation.inputs if self._buffer(each) == buffer]
@@ -82,6 +93,19 @@ class SumOrders:
         here = self._place[operation.name]
         later = {each for each in self._readers(root) if self._place[each.name] > here}
         return not self._leads_to_one(operation, later)
+
+    def _depends_on_constants(self, operation: Any) -> bool:
+        if not operation.inputs:
+            return bool(operation.type == "Const")
+        if operation.type in RUN_FUNCTIONS or is_stateful(operation):
+            return False
+        return all(each.op.name in self._constant for each in operation.inputs)
+
+    def _is_kept(self, tensor: Any) -> bool:
+        """Whether the executor computes `tensor` once, before the first step."""
+        known = self._sized[tensor.op.name].outputs[tensor.value_index]
+        size = (known.shape.num_elements() or 0) * known.dtype.size
+        return tensor.op.name in self._constant and size <= _LARGEST_CONSTANT
 
     def _readers(self, tensor: Any) -> list[Any]:
         """Operations that read the buffer of `tensor`, through views too."""

@@ -338,6 +338,13 @@ def test_a_tape_is_noticed() -> None:
         assert internals.a_tape_may_record()
 
 
+def test_a_tape_finds_the_variables_that_a_function_is_told_of() -> None:
+    variable = tf.Variable(3.0)
+    square = tf.function(lambda: variable**2).get_concrete_function()
+    told = tf.function(lambda: internals.note_variables(square)).get_concrete_function()
+    assert told.variables == (variable,)
+
+
 def test_an_endless_function_can_be_cancelled() -> None:
     endless = tf.function(
         lambda: tf.while_loop(lambda x: x >= 0.0, lambda x: [x + 1.0], [0.0]), autograph=False

@@ -47,6 +47,11 @@ def same(ours, plain):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5 * np.abs(other).max())
 
 
+@tf.custom_gradient
+def reversed_gradient(x):
+    return tf.identity(x), lambda upstream: -upstream * tf.cos(x)
+
+
 @pytest.mark.parametrize("outer", [tf.function, lambda function: function])
 def test_a_gradient_through_a_step(outer):
     """As a gradient penalty is: the step itself differentiates, and a tape around it does too."""
@@ -55,7 +60,9 @@ def test_a_gradient_through_a_step(outer):
     def steepness(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            loss = tf.reduce_sum(network(x, kernel) ** 2)
+            hidden = reversed_gradient(network(x, kernel))
+            hidden += tf.stop_gradient(tf.sin(hidden))
+            loss = tf.reduce_sum(network(hidden, kernel) ** 2)
         return tf.reduce_sum(tape.gradient(loss, x) ** 2)
 
     def gradients(step):
@@ -68,8 +75,13 @@ def test_a_gradient_through_a_step(outer):
         return outer(differentiated)
 
     step = planned(steepness)
-    same(gradients(step)(numbers()), gradients(tf.function(steepness))(numbers()))
+    ours, plain = gradients(step), gradients(tf.function(steepness))
+    with pytest.warns(UserWarning, match="under a tf.GradientTape"):
+        same(ours(numbers()), plain(numbers()))
+    same(step(numbers()), steepness(numbers()))
     assert step.plan is not None
+    for seed in range(2):
+        same(ours(numbers(seed=seed)), plain(numbers(seed=seed)))
 
 
 class Slots:

@@ -260,8 +260,9 @@ def test_an_input_signature_is_kept(weights):
 @pytest.mark.parametrize("value", [tf.ragged.constant([[1.0], [2.0, 3.0]]), tf.sparse.eye(3)])
 @pytest.mark.parametrize("outer", [lambda step: step, tf.function], ids=["eager", "outer"])
 def test_arguments_whose_size_depends_on_values_run_without_a_plan(value, outer):
-    step = checkmate_tf.rematerialize(lambda x: x * 2.0, **QUICK)
+    step = checkmate_tf.rematerialize(lambda x, factor: x * tf.identity(factor), **QUICK)
+    factor = tf.Variable(2.0)
     with pytest.warns(UserWarning, match=f"{type(value).__name__}.*without a plan.*dense"):
-        doubled = outer(step)(value)
+        doubled = outer(lambda x: step(x, factor))(value)
     assert np.array_equal(doubled.values, 2 * value.values)
     assert step.plan is None

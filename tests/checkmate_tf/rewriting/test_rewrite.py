@@ -213,3 +213,29 @@ def test_views_of_views_may_be_deeper_than_pythons_stack():
     schedule = Schedule(range(len(extracted.graph)))
     x = tf.random.stateless_normal((64, 64), (1, 2))
     np.testing.assert_array_equal(rewrite_extracted(extracted, schedule)(x), concrete(x))
+
+
+@pytest.mark.parametrize("traced_before", [False, True])
+def test_gradients_are_those_of_the_traced_function(traced_before):
+    kernel = tf.Variable(tf.random.stateless_normal((64, 64), (1, 2)) / 8)
+
+    @tf.function
+    def step(x):
+        y = tf.tanh(x @ kernel)
+        return {"y": tf.tanh(y @ kernel) + tf.stop_gradient(y)}
+
+    x = tf.random.stateless_normal((256, 64), (3, 4))
+    concrete = step.get_concrete_function(x)
+    again = rewrite(concrete, Schedule(range(len(extract_step(concrete).graph))))
+
+    if traced_before:  # as a part of a function, while there was no tape
+        again = tf.function(again)
+        again(x)
+
+    def gradient(function):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(function(x)["y"])
+        return tape.gradient(loss, kernel)
+
+    for _ in range(2):
+        np.testing.assert_allclose(gradient(again), gradient(step), rtol=1e-5, atol=1e-5)

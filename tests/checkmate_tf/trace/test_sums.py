@@ -38,6 +38,20 @@ SCRIPT = """
             z = tf.sin(y + y) * y + c * tf.exp(y)
         return tape.gradient(z, y)
 
+    def gradients_of_means(g, x, c):
+        with tf.GradientTape() as tape:
+            y = tf.exp(x)
+            tape.watch(y)
+            z = [tf.reduce_sum(tf.sin(y) * c), 7 * tf.reduce_mean(y), 0.3 * tf.reduce_sum(y)]
+        return tape.gradient(z, y)
+
+    def with_constant(make, times=1):
+        def case(g, x, c):
+            g, x = tf.tile(g, [times]), tf.tile(x, [times])
+            y = tf.sin(g)
+            return (add(y, make(3000 * times), tf.exp(x)) * y)[-3000:]
+        return case
+
     cases = {
         "in order": lambda g, x, c: add(mul(g, x), tf.exp(g), tf.exp(c)),
         "equal ones": lambda g, x, c: add(mul(g, x), mul(x, g), tf.exp(c)),
@@ -49,6 +63,11 @@ SCRIPT = """
         "read later": lambda g, x, c: (lambda p, q: add(p, q, tf.exp(c)) * p * tf.identity(q))(
             mul(g, x), tf.sin(x)),
         "gradients": gradient_of_broadcast,
+        "constant gradients": gradients_of_means,
+        "a constant": with_constant(lambda size: tf.fill([size], 0.1) * 0.3),
+        "a view of one": with_constant(lambda size: tf.reshape(tf.fill([size, 1], 0.2), [-1])),
+        "one of many numbers": with_constant(lambda size: tf.sin(tf.range(0.0, size)), 20),
+        "one that is too large": with_constant(lambda size: tf.fill([size], 0.4), 1000),
         **{f"{count} inputs": many(count) for count in (3, 8, 9, 10, 11, 16, 17, 26)},
     }
     # Of its own, so that TensorFlow does not merge what is equal in two cases.
