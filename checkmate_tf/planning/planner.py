@@ -68,19 +68,6 @@ class PlannedStep:
     runs_plain: bool = False
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A plan that was made, and the bytes that the device held before its step."""
-
-    plan: Plan
-    resident: int
-
-    def fits(self, situation: Situation) -> bool:
-        """Whether it keeps the budget in another situation of a step with an equal graph."""
-        most = max(self.plan.predicted_peak, self.plan.measured_peak or 0)
-        return most - self.resident + situation.resident <= situation.limit
-
-
 class Planner:
     """Makes the plans of one decorated step, for every signature that it is called with.
 
@@ -92,7 +79,7 @@ class Planner:
         if "starts" in find_solver(request.solver).options:  # it is the search, or contains it
             begin_to_compile()
         self._request = request
-        self._known: dict[ComputationGraph, _Known] = {}
+        self._known: dict[ComputationGraph, KeptPlan] = {}
         self._baselines = Baselines()
         self._kept = KeptPlans(request)
         self._lock = threading.RLock()
@@ -152,8 +139,7 @@ class Planner:
             exchange_peak: bytes that are needed in any case.
             lay_out: tells how the device's memory lies; called only if a plan is made.
         """
-        request, graph = self._request, extracted.graph
-        structure = structure_of(graph)
+        request, structure = self._request, structure_of(extracted.graph)
         kept = self._kept.find(extracted.program)
         if kept is not None and kept.baseline is not None:
             self._baselines.know(structure, kept.baseline, kept.baseline_ran)
@@ -165,13 +151,12 @@ class Planner:
         counted_from = self._baselines.counted_from(baseline)
         situation = situation_of(extracted, request, notes, baseline, counted_from)
         known = self._known.get(structure)
-        if known is not None and known.fits(situation):
-            plan = replace(known.plan, graph=graph, budget=situation.budget)
-            return PlannedStep(plan, extracted, None)
+        if known is not None and not known.why_not(situation, request.budget.least):
+            return _taken(known, situation, request, source="")
         if kept is not None and self._kept.judge(kept, situation):
-            planned = _taken(kept, situation, request)
+            planned = _found_again(kept, situation, request)
             self._baselines.note(baseline)
-            self._remember(planned, situation)
+            self._remember(planned)
             return planned
         is_smaller = self._baselines.is_smaller(baseline)
         situation = replace(situation, layout=lay_out())
@@ -179,7 +164,7 @@ class Planner:
         self._baselines.note(baseline)
         interrupts.pass_on()
         planned = self._keep(planned, situation, baseline, measured)
-        self._remember(planned, situation)
+        self._remember(planned)
         return planned
 
     def _keep(
@@ -245,7 +230,7 @@ class Planner:
             planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()
             planned = self._keep(planned, situation, baseline, ran=not baseline.note)
-            self._remember(planned, situation)
+            self._remember(planned)
             return planned
 
     def _variables(self) -> AbstractContextManager[None]:
@@ -257,9 +242,9 @@ class Planner:
         with phase("extract"):
             return prepared(program, request, self._kept.workspaces(program))
 
-    def _remember(self, planned: PlannedStep, situation: Situation) -> None:
+    def _remember(self, planned: PlannedStep) -> None:
         key = structure_of(planned.extracted.graph)
-        self._known[key] = _Known(planned.plan, situation.resident)
+        self._known[key] = KeptPlan(planned.plan, planned.keeps, planned.beyond_budget)
 
 
 def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ...]) -> PlannedStep:
@@ -324,20 +309,26 @@ def _planned(
     return PlannedStep(found.plan, extracted, found.function, keeps=found.keeps)
 
 
-def _taken(kept: KeptPlan, situation: Situation, request: Request) -> PlannedStep:
-    """The step by a plan that was made before."""
-    plan, extracted = kept.plan, situation.extracted
-    budget = plan.budget if request.budget.least else situation.budget
-    if not kept.keeps and plan.notes:
-        warn_user(plan.notes[-1])  # as when it was made
+def _found_again(kept: KeptPlan, situation: Situation, request: Request) -> PlannedStep:
+    """The step by a plan that was named, or made by an earlier process."""
+    if not kept.keeps and kept.plan.notes:
+        warn_user(kept.plan.notes[-1])  # as when it was made
     where = "by the plan that was named" if kept.path is None else "by a plan kept before"
+    planned = _taken(kept, situation, request, where)
+    return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))
+
+
+def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:
+    """The step by a plan that was made before."""
+    extracted = situation.extracted
+    budget = kept.plan.budget if request.budget.least else situation.budget
     return PlannedStep(
-        replace(kept.at(extracted.graph, budget), seconds=seconds_so_far()),
+        kept.at(extracted.graph, budget),
         extracted,
         None,
         beyond_budget=kept.beyond_budget,
         keeps=kept.keeps,
-        source=where,
+        source=source,
     )
 
 

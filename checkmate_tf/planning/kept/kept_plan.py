@@ -28,7 +28,7 @@ class KeptPlan:
         beyond_budget: it was the leanest one, and known to need more than the budget.
         baseline: what was known of the unchanged step then; None where nobody kept that.
         baseline_ran: that step ran for trial, or there is a note that says why not.
-        path: of its file in the cache; None of one that the user named.
+        path: of its file in the cache; None of one that the user named, or of this process.
     """
 
     plan: Plan

@@ -265,6 +265,23 @@ def test_off_keeps_nothing_and_finds_nothing(first, step, x, monkeypatch, search
     assert len(plan_files()) == 1
 
 
+@pytest.mark.parametrize("budget", [0.9, "min"])
+def test_where_none_is_kept_an_equal_graph_keeps_its_plan_all_the_same(
+    step, x, monkeypatch, searches, budget
+):
+    monkeypatch.setenv("CHECKMATE_TF_PLANS", "off")
+    kept = checkmate_tf.rematerialize(step, budget=budget, costs="roofline", time_limit=3)
+    kept(x, 1.0)
+    first = kept.plan
+    assert searches
+    searches.clear()
+    loss, _ = kept(x, 3.0)  # another number of Python's, so that it is traced again
+    assert searches == []
+    assert kept.plan.schedule == first.schedule
+    assert budget != "min" or kept.plan.budget == first.budget
+    assert float(loss) == pytest.approx(float(step(x, 3.0)[0]), rel=1e-4)
+
+
 def test_a_folder_that_cannot_be_written_is_said_and_no_more(step, x, monkeypatch, folder, capsys):
     folder.write_text("")  # a file
     start(step, x)
