@@ -70,13 +70,17 @@ class KeptPlan:
         changed = abs(_overhead(plan, graph) - plan.overhead)
         if self.path is not None and changed > settings.OTHER_COSTS:
             return "operations cost otherwise than when it was made"
-        resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
-        more = situation.resident - resident
-        room, then = situation.limit - situation.resident, plan.budget - resident
         if is_least:
             return ""
+        resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
         most = max(plan.predicted_peak, plan.measured_peak or 0)
-        if not self.keeps and more <= settings.MORE_ROOM * then:
+        more = situation.resident - resident
+        room, then = situation.limit - situation.resident, plan.budget - resident
+        used = max(then, most - resident)  # the leanest may need more than there was
+        may_be_faster = self.path is not None and plan.overhead > 0
+        if room > (1 + settings.MORE_ROOM) * used and (may_be_faster or not self.keeps):
+            return f"{format_bytes(room - then)} more are free for it than when it was made"
+        if not self.keeps and more <= settings.MORE_ROOM * used:
             return ""  # as was said when it was made, there is no leaner one
         if most + more > situation.limit:
             held = f"it may need {format_bytes(most + more)} now, the budget is "
@@ -84,8 +88,6 @@ class KeptPlan:
             if more > 0:
                 held += f", and {format_bytes(more)} more are held beside it than when it was made"
             return held
-        if self.path is not None and plan.overhead > 0 and room > (1 + settings.MORE_ROOM) * then:
-            return f"{format_bytes(room - then)} more are free for it than when it was made"
         return ""
 
 

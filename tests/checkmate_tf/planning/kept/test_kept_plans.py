@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -233,6 +234,33 @@ def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
     assert "does not fit any more, so another one is made: it may need" in said
     assert "more are held beside it than when it was made" in said
     assert second.plan.origin.resident - first.plan.origin.resident >= len(beside)
+
+
+def test_what_was_too_little_is_planned_anew_where_there_is_enough(step, x, counted, capsys):
+    """The leanest plan of a start beside another model is not that of one without it."""
+    asked = {"budget": held_bytes() + (40 << 20), "on_infeasible": "min"}
+    other_model = tf.zeros((39 << 20,), tf.uint8)
+    with pytest.warns(UserWarning, match="is too small"):
+        first, _ = start(step, x, **asked)
+    assert first.plan.overhead > 0
+    del other_model
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        second, _ = start(step, x, **asked)
+    assert "more are free for it" in capsys.readouterr().err
+    assert second.plan.overhead == 0
+
+
+def test_the_leanest_plan_is_found_again_where_nothing_has_changed(step, x, searches):
+    """Even the variables take more than such a budget."""
+    asked = {"budget": 10_000, "on_infeasible": "min"}
+    with pytest.warns(UserWarning, match="is too small"):
+        schedule = start(step, x, **asked)[0].plan.schedule  # nothing else of it stays
+    searches.clear()
+    with pytest.warns(UserWarning, match="is too small"):
+        second, _ = start(step, x, **asked)
+    assert searches == []
+    assert second.plan.schedule == schedule
 
 
 def test_a_step_over_its_budget_replaces_what_was_kept(first, step, x, counted):
