@@ -41,6 +41,11 @@ class Baseline:
         return self.forecast if self.measured is None else self.measured
 
     @property
+    def was_tried(self) -> bool:
+        """Whether it has run for trial, or could not."""
+        return self.measured is not None or bool(self.note)
+
+    @property
     def expected_addition(self) -> int:
         """Bytes that the step was expected to add to what is held; they tell sizes apart."""
         return self.forecast - self.resident
@@ -84,17 +89,17 @@ class Baselines:
         measured = None if addition is None else resident + addition
         return Baseline(resident, expected, measured, note)
 
-    def know(self, structure: ComputationGraph, known: Baseline, may_have_run: bool) -> None:
+    def know(self, structure: ComputationGraph, known: Baseline, ran: bool) -> None:
         """What an earlier process found out about the unchanged step: it need not run again.
 
         Args:
             structure: of the step.
             known: as `of` returned it then.
-            may_have_run: it ran then, or there is a note that says why not.
+            ran: it ran then, or could not.
         """
         self._expected.setdefault(structure, known.expected_addition)
         addition = None if known.measured is None else known.measured - known.resident
-        if may_have_run:
+        if ran:
             self._measured.setdefault(structure, (addition, known.note))
 
     def is_smaller(self, baseline: Baseline) -> bool:

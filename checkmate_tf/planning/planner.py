@@ -144,8 +144,8 @@ class Planner:
         if kept is not None and kept.baseline is not None:
             self._baselines.know(structure, kept.baseline, kept.baseline_ran)
         # What several replicas do together can't run for one of them.
-        measured = request.trial_run and request.budget.share is not None and not exchange_peak
-        baseline = self._baselines.of(extracted, structure, resident, measured)
+        may_run = request.trial_run and request.budget.share is not None and not exchange_peak
+        baseline = self._baselines.of(extracted, structure, resident, may_run)
         if exchange_peak > baseline.forecast:
             baseline = replace(baseline, forecast=exchange_peak)
         counted_from = self._baselines.counted_from(baseline)
@@ -163,20 +163,18 @@ class Planner:
         planned = _planned(situation, request, run(), interrupts, is_smaller)
         self._baselines.note(baseline)
         interrupts.pass_on()
-        planned = self._keep(planned, situation, baseline, measured)
+        planned = self._keep(planned, situation, baseline)
         self._remember(planned)
         return planned
 
-    def _keep(
-        self, planned: PlannedStep, situation: Situation, baseline: Baseline, ran: bool
-    ) -> PlannedStep:
+    def _keep(self, planned: PlannedStep, situation: Situation, baseline: Baseline) -> PlannedStep:
         """The planned step, its plan with what it was made for, and kept for the next time."""
         device = device_name(default_device())
         plan = with_origin(planned.plan, planned.extracted, situation.resident, device)
         planned = replace(planned, plan=plan, source="plan not kept")
         if planned.beyond_budget and self._request.on_infeasible != "min":
             return planned  # only because a larger signature was planned before
-        source = self._kept.keep(plan, planned.keeps, planned.beyond_budget, baseline, ran)
+        source = self._kept.keep(plan, planned.keeps, planned.beyond_budget, baseline)
         return replace(planned, source=source or "plan not kept")
 
     def forget(self, planned: PlannedStep) -> None:
@@ -229,7 +227,7 @@ class Planner:
             run = trial_runner(extracted, arriving)
             planned = _planned(situation, request, run, interrupts, is_smaller=False)
             interrupts.pass_on()
-            planned = self._keep(planned, situation, baseline, ran=not baseline.note)
+            planned = self._keep(planned, situation, baseline)
             self._remember(planned)
             return planned
 

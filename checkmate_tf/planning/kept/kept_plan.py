@@ -27,7 +27,6 @@ class KeptPlan:
         keeps: whether it was expected to stay within the budget when it was made.
         beyond_budget: it was the leanest one, and known to need more than the budget.
         baseline: what was known of the unchanged step then; None where nobody kept that.
-        baseline_ran: that step ran for trial, or there is a note that says why not.
         path: of its file in the cache; None of one that the user named, or of this process.
     """
 
@@ -35,8 +34,13 @@ class KeptPlan:
     keeps: bool = True
     beyond_budget: bool = False
     baseline: Baseline | None = None
-    baseline_ran: bool = False
     path: Path | None = None
+
+    @property
+    def baseline_ran(self) -> bool:
+        """Whether the unchanged step need not run for trial: for a named plan nothing does."""
+        known = self.baseline
+        return known is not None and (self.path is None or known.was_tried)
 
     def workspaces(self, content: str, count: int) -> tuple[int, ...] | None:
         """Bytes that each operation needs only while it runs, as the plan's graph counts them.
@@ -72,6 +76,10 @@ class KeptPlan:
             return "operations cost otherwise than when it was made"
         if is_least:
             return ""
+        if situation.measured_baseline_peak is not None and plan.measured_baseline_peak is None:
+            return (
+                "its share counts from what the unchanged step was expected to need, not measured"
+            )
         resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
         most = max(plan.predicted_peak, plan.measured_peak or 0)
         more = situation.resident - resident
@@ -96,7 +104,7 @@ def named_plan(plan: Plan) -> KeptPlan:
     if plan.origin is None:
         return KeptPlan(plan)
     baseline = Baseline(plan.origin.resident, plan.baseline_peak, plan.measured_baseline_peak)
-    return KeptPlan(plan, baseline=baseline, baseline_ran=True)
+    return KeptPlan(plan, baseline=baseline)
 
 
 def kept_plan(entry: Entry) -> KeptPlan:
@@ -122,7 +130,6 @@ def kept_plan(entry: Entry) -> KeptPlan:
             keeps=read(facts, "keeps", bool),
             beyond_budget=read(facts, "beyond_budget", bool),
             baseline=baseline,
-            baseline_ran=read(facts, "baseline_ran", bool),
             path=entry.path,
         )
     except CheckmateError as error:

@@ -85,9 +85,7 @@ class KeptPlans:
             self._say(f"{which} does not fit any more, so another one is made: {why}")
         return not why
 
-    def keep(
-        self, plan: Plan, keeps: bool, beyond_budget: bool, baseline: Baseline, ran: bool
-    ) -> str:
+    def keep(self, plan: Plan, keeps: bool, beyond_budget: bool, baseline: Baseline) -> str:
         """Keep a new plan for the next time; what became of it, for the user."""
         assert plan.origin is not None
         content = plan.origin.content
@@ -102,13 +100,12 @@ class KeptPlans:
             "keeps": keeps,
             "beyond_budget": beyond_budget,
             "baseline": asdict(baseline),
-            "baseline_ran": ran,
         }
         try:
             plan_store.write_entry(path, {**plan.to_json(), "kept": facts})
         except CheckmateError as error:
             return f"plan not kept: {error}"
-        self._known[content] = KeptPlan(plan, keeps, beyond_budget, baseline, ran, path)
+        self._known[content] = KeptPlan(plan, keeps, beyond_budget, baseline, path)
         return "plan kept"
 
     def forget(self, program: Program) -> None:

@@ -82,6 +82,12 @@ def searches(monkeypatch):
     return seen
 
 
+@pytest.fixture
+def counted():
+    if held_bytes() is None:
+        pytest.skip("the allocator keeps no count")
+
+
 def start(step, x, **options):
     """As another process would: nothing is known but what is in the folder."""
     gc.collect()  # what the start before this one has left must not count as held
@@ -157,6 +163,20 @@ def test_another_size_is_another_step(first, step, x, searches):
     assert len(plan_files()) == 2
 
 
+def test_the_share_of_a_smaller_batch_counts_from_its_measured_peak_at_a_start_of_its_own(
+    step, x, counted, searches
+):
+    """Beside a larger one it has not run for trial."""
+    start(step, x)[0](x[:1024])
+    searches.clear()
+    alone, _ = start(step, x[:1024])
+    assert "run_unchanged" in searches
+    assert alone.plan.measured_baseline_peak is not None
+    searches.clear()
+    start(step, x[:1024])
+    assert searches == []
+
+
 def test_another_learning_rate_is_no_other_step(first, step, x, searches):
     """Constants change no schedule, and the result is that of the new one."""
     kept = checkmate_tf.rematerialize(lambda each: step(each, rate=3.0), **RULE)
@@ -214,12 +234,6 @@ def test_a_plan_of_another_graph_is_never_run(first, step, x, capsys):
     assert "it is of another step: " in capsys.readouterr().err
     assert len(again.plan.graph) == len(mine["computation_graph"]["nodes"])
     assert float(result[0]) == pytest.approx(float(step(x)[0]), rel=1e-4)
-
-
-@pytest.fixture
-def counted():
-    if held_bytes() is None:
-        pytest.skip("the allocator keeps no count")
 
 
 def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
