@@ -82,7 +82,7 @@ class Baselines:
             expected = forecast(extracted, schedule, resident).highest_of_ten
         baseline = Baseline(resident, expected)
         if structure not in self._measured:
-            if not run or self.is_smaller(baseline):
+            if not run or self.is_no_larger(baseline):
                 return baseline
             self._measured[structure] = _measured_addition(extracted, baseline)
         addition, note = self._measured[structure]
@@ -102,7 +102,7 @@ class Baselines:
         if ran:
             self._measured.setdefault(structure, (addition, known.note))
 
-    def is_smaller(self, baseline: Baseline) -> bool:
+    def is_no_larger(self, baseline: Baseline) -> bool:
         """Whether a signature that needs as much has been planned before."""
         largest = self._largest
         return largest is not None and baseline.expected_addition <= largest.expected_addition
@@ -114,7 +114,7 @@ class Baselines:
 
     def note(self, baseline: Baseline) -> None:
         """A plan has been made for this step."""
-        if not self.is_smaller(baseline):
+        if not self.is_no_larger(baseline):
             self._largest = baseline
 
 

@@ -41,7 +41,7 @@ from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device, device_name
-from solvers import Budget, BudgetError, ComputationGraph, find_solver
+from solvers import Budget, BudgetError, ComputationGraph, find_solver, format_bytes
 from solvers.local_search.compiling_ahead import begin_to_compile
 
 
@@ -96,8 +96,8 @@ class Planner:
                 default those of the batches that `fit` has ready.
 
         Raises:
-            BudgetError: no schedule was found within the budget. Where a larger signature
-                has been planned, so that training is under way, and where the request says
+            BudgetError: no schedule was found within the budget. Where a signature that needs as
+                much has been planned, so that training is under way, and where the request says
                 "min", this is a warning.
             CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
@@ -158,9 +158,9 @@ class Planner:
             self._baselines.note(baseline)
             self._remember(planned)
             return planned
-        is_smaller = self._baselines.is_smaller(baseline)
+        under_way = self._baselines.is_no_larger(baseline)
         situation = replace(situation, layout=lay_out())
-        planned = _planned(situation, request, run(), interrupts, is_smaller)
+        planned = _planned(situation, request, run(), interrupts, under_way)
         self._baselines.note(baseline)
         interrupts.pass_on()
         planned = self._keep(planned, situation, baseline)
@@ -173,7 +173,7 @@ class Planner:
         plan = with_origin(planned.plan, planned.extracted, situation.resident, device)
         planned = replace(planned, plan=plan, source="plan not kept")
         if planned.beyond_budget and self._request.on_infeasible != "min":
-            return planned  # only because a larger signature was planned before
+            return planned  # only because training was under way
         source = self._kept.keep(plan, planned.keeps, planned.beyond_budget, baseline)
         return replace(planned, source=source or "plan not kept")
 
@@ -225,7 +225,7 @@ class Planner:
             layout = layout_for(extracted, arriving)
             situation = replace(situation, margin=margin, layout=layout)
             run = trial_runner(extracted, arriving)
-            planned = _planned(situation, request, run, interrupts, is_smaller=False)
+            planned = _planned(situation, request, run, interrupts, under_way=False)
             interrupts.pass_on()
             planned = self._keep(planned, situation, baseline)
             self._remember(planned)
@@ -255,7 +255,7 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
         graph = extracted.graph
         baseline = Baselines().of(extracted, structure_of(graph), graph.fixed_bytes, run=False)
         situation = situation_of(extracted, request, notes, baseline, baseline.peak)
-        planned = _planned(situation, request, None, interrupts, is_smaller=False)
+        planned = _planned(situation, request, None, interrupts, under_way=False)
         interrupts.pass_on()
         plan = with_origin(planned.plan, extracted, graph.fixed_bytes, "another device")
         return replace(planned, plan=plan)
@@ -280,7 +280,7 @@ def _planned(
     request: Request,
     run: TrialRunner | None,
     interrupts: Interrupts,
-    is_smaller: bool,
+    under_way: bool,
 ) -> PlannedStep:
     extracted = situation.extracted
     search = PlanSearch(
@@ -295,13 +295,14 @@ def _planned(
         with phase("solve"):
             found = search.leanest() if request.budget.least else search.run()
     except BudgetError as error:
-        if request.on_infeasible != "min" and not is_smaller:
+        if request.on_infeasible != "min" and not under_way:
             raise
-        why = "a larger signature was planned before, so " if is_smaller else ""
-        note = f"{error}; {why}the leanest plan found runs"
-        warn_user(note)
         with phase("solve"):
             found = search.leanest(solver="auto")
+        why = "training is under way, so " if under_way else ""
+        need = format_bytes(found.plan.budget)
+        note = f"{error}; {why}the leanest plan found runs, which may need {need}"
+        warn_user(note)
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
         return PlannedStep(plan, extracted, found.function, beyond_budget=True, keeps=False)
     return PlannedStep(found.plan, extracted, found.function, keeps=found.keeps)

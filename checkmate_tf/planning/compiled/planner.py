@@ -90,9 +90,9 @@ class CompiledPlanner:
                 plan = replace(known.plan, graph=graph)
                 return replace(known, plan=plan, extracted=extracted, source="")
         search = CompiledSearch(extracted, self._request, resident, notes, interrupts)
-        is_smaller = search.plain.added < self._largest
+        under_way = search.plain.added <= self._largest
         self._largest = max(self._largest, search.plain.added)
-        planned = search.run(self._largest, is_smaller)
+        planned = search.run(self._largest, under_way)
         interrupts.pass_on()
         self._known[key] = planned, resident
         return planned

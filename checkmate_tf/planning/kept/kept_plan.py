@@ -88,7 +88,8 @@ class KeptPlan:
         may_be_faster = self.path is not None and plan.overhead > 0
         if room > (1 + settings.MORE_ROOM) * used and (may_be_faster or not self.keeps):
             return f"{format_bytes(room - then)} more are free for it than when it was made"
-        if not self.keeps and more <= settings.MORE_ROOM * used:
+        said_just_now = self.beyond_budget and self.path is None
+        if said_just_now or (not self.keeps and more <= settings.MORE_ROOM * used):
             return ""  # as was said when it was made, there is no leaner one
         if most + more > situation.limit:
             held = f"it may need {format_bytes(most + more)} now, the budget is "

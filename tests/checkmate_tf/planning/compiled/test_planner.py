@@ -44,3 +44,13 @@ def test_what_was_too_little_is_planned_anew_where_there_is_enough(x):
     assert step.plan.compiled_peak <= step.plan.budget
     assert step.plan.overhead == 0
     assert not step.plan.notes
+
+
+def test_training_under_way_does_not_end_for_what_is_held_beside_it(x):
+    step = rematerialized()
+    step(x, 1.0)
+    beside = tf.zeros((MANY,), tf.uint8)
+    with pytest.warns(UserWarning, match="more than the budget|over the budget"):
+        loss, _ = step(x, 2.0)
+    assert float(loss) == pytest.approx(float(step.function(x, 2.0)[0]), rel=1e-4)
+    del beside
