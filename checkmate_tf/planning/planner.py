@@ -35,13 +35,20 @@ from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import PATIENCE
 from checkmate_tf.planning.situation import Situation
-from checkmate_tf.planning.trial.trial_run import TrialRunner, can_run_for_trial, run_for_trial
+from checkmate_tf.planning.trial.trial_run import (
+    SaysEnough,
+    TrialRun,
+    TrialRunError,
+    TrialRunner,
+    can_run_for_trial,
+    run_for_trial,
+)
 from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device, device_name
-from solvers import Budget, BudgetError, ComputationGraph, find_solver, format_bytes
+from solvers import Budget, BudgetError, ComputationGraph, Schedule, find_solver, format_bytes
 from solvers.local_search.compiling_ahead import begin_to_compile
 
 
@@ -52,6 +59,7 @@ class PlannedStep:
     Attributes:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
         keeps: whether it is expected to stay within the budget.
+        untried: its trial run failed for a reason that may pass.
         replicated: the whole step, where several replicas run it; the plan is for one of them.
         source: where the plan comes from, or what became of it, for the user; "" if it is of a step
             that has been planned before and was traced again.
@@ -63,6 +71,7 @@ class PlannedStep:
     function: Callable[..., Any] | None
     beyond_budget: bool = False
     keeps: bool = True
+    untried: bool = False
     replicated: ReplicatedStep | None = None
     source: str = ""
     runs_plain: bool = False
@@ -174,7 +183,9 @@ class Planner:
         planned = replace(planned, plan=plan, source="plan not kept")
         if planned.beyond_budget and self._request.on_infeasible != "min":
             return planned  # only because training was under way
-        source = self._kept.keep(plan, planned.keeps, planned.beyond_budget, baseline)
+        untried = planned.untried or baseline.may_pass
+        made = KeptPlan(plan, planned.keeps, planned.beyond_budget, baseline, untried)
+        source = self._kept.keep(made)
         return replace(planned, source=source or "plan not kept")
 
     def forget(self, planned: PlannedStep) -> None:
@@ -282,15 +293,16 @@ def _planned(
     interrupts: Interrupts,
     under_way: bool,
 ) -> PlannedStep:
-    extracted = situation.extracted
+    failed: list[TrialRunError] = []
     search = PlanSearch(
         situation,
         request.solver,
         request.order,
         request.time_limit,
-        run if request.trial_run else None,
+        partial(_noting, failed, run) if run is not None and request.trial_run else None,
         interrupts,
     )
+    beyond_budget = False
     try:
         with phase("solve"):
             found = search.leanest() if request.budget.least else search.run()
@@ -304,8 +316,27 @@ def _planned(
         note = f"{error}; {why}the leanest plan found runs, which may need {need}"
         warn_user(note)
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
-        return PlannedStep(plan, extracted, found.function, beyond_budget=True, keeps=False)
-    return PlannedStep(found.plan, extracted, found.function, keeps=found.keeps)
+        found = replace(found, plan=plan, keeps=False)
+        beyond_budget = True
+    return PlannedStep(
+        found.plan,
+        situation.extracted,
+        found.function,
+        beyond_budget=beyond_budget,
+        keeps=found.keeps,
+        untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
+    )
+
+
+def _noting(
+    failed: list[TrialRunError], run: TrialRunner, schedule: Schedule, says_enough: SaysEnough
+) -> TrialRun | None:
+    """A trial run; if it fails, the reason is noted."""
+    try:
+        return run(schedule, says_enough)
+    except TrialRunError as error:
+        failed.append(error)
+        raise
 
 
 def _found_again(kept: KeptPlan, situation: Situation, request: Request) -> PlannedStep:

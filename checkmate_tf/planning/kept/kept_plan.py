@@ -27,6 +27,7 @@ class KeptPlan:
         keeps: whether it was expected to stay within the budget when it was made.
         beyond_budget: it was the leanest one, and known to need more than the budget.
         baseline: what was known of the unchanged step then; None where nobody kept that.
+        untried: a trial run failed for a reason that may have passed; one more start tries.
         path: of its file in the cache; None of one that the user named, or of this process.
     """
 
@@ -34,13 +35,16 @@ class KeptPlan:
     keeps: bool = True
     beyond_budget: bool = False
     baseline: Baseline | None = None
+    untried: bool = False
     path: Path | None = None
 
     @property
     def baseline_ran(self) -> bool:
         """Whether the unchanged step need not run for trial: for a named plan nothing does."""
         known = self.baseline
-        return known is not None and (self.path is None or known.was_tried)
+        if known is None or self.untried:
+            return False
+        return self.path is None or known.was_tried
 
     def workspaces(self, content: str, count: int) -> tuple[int, ...] | None:
         """Bytes that each operation needs only while it runs, as the plan's graph counts them.
@@ -71,6 +75,8 @@ class KeptPlan:
         plan, graph = self.plan, situation.extracted.graph
         if _shape(plan.graph) != _shape(graph):
             return f"{OTHER_STEP}: {_difference(plan.graph, graph)}"
+        if self.untried:
+            return "a trial run failed when it was made, and may be possible now"
         changed = abs(_overhead(plan, graph) - plan.overhead)
         if self.path is not None and changed > settings.OTHER_COSTS:
             return "operations cost otherwise than when it was made"
@@ -131,6 +137,7 @@ def kept_plan(entry: Entry) -> KeptPlan:
             keeps=read(facts, "keeps", bool),
             beyond_budget=read(facts, "beyond_budget", bool),
             baseline=baseline,
+            untried=read(facts, "untried", bool),
             path=entry.path,
         )
     except CheckmateError as error:

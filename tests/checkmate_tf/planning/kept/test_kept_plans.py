@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 
 import pytest
@@ -18,24 +17,13 @@ import checkmate_tf
 from checkmate_tf import planning_display
 from checkmate_tf.cli.main import main
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning import baseline, planner
 from checkmate_tf.planning.kept.plan_store import plan_files
 from checkmate_tf.planning.monitor import BudgetWatch
 from solvers import CheckmateError, simulate
-from tests.dense_steps import SIZE, loss_and_gradient, some_weights
+from tests.checkmate_tf.planning.kept.starts import DEPTH, RULE, start
+from tests.dense_steps import loss_and_gradient, some_weights
 
-RULE = {"budget": 0.9, "solver": "linearized_greedy", "time_limit": 5}
-DEPTH = 24  # so that a value or two held beside the step are a small share of it
-
-
-@pytest.fixture(scope="module")
-def step():
-    return loss_and_gradient(some_weights(), DEPTH)
-
-
-@pytest.fixture(scope="module")
-def x():
-    return tf.ones((2048, SIZE))
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture(scope="module")
@@ -50,49 +38,11 @@ def made(step, x, tmp_path_factory):
     return folder, kept, result, said
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("CHECKMATE_TF_PLANS", str(tmp_path / "plans"))
-    return tmp_path / "plans"
-
-
 @pytest.fixture
 def first(made, folder):
     """The step of the first start, whose plan is in the folder."""
     shutil.copytree(made[0], folder)
     return made[1]
-
-
-@pytest.fixture
-def searches(monkeypatch):
-    """How often a plan was searched for, and the unchanged step was run for trial."""
-    seen = []
-
-    def noted(module, name):
-        before = getattr(module, name)
-
-        def note(*args, **kwargs):
-            seen.append(name)
-            return before(*args, **kwargs)
-
-        monkeypatch.setattr(module, name, note)
-
-    noted(planner, "PlanSearch")
-    noted(baseline, "run_unchanged")
-    return seen
-
-
-@pytest.fixture
-def counted():
-    if held_bytes() is None:
-        pytest.skip("the allocator keeps no count")
-
-
-def start(step, x, **options):
-    """As another process would: nothing is known but what is in the folder."""
-    gc.collect()  # what the start before this one has left must not count as held
-    kept = checkmate_tf.rematerialize(step, **{**RULE, **options})
-    return kept, kept(x)
 
 
 def the_file():
@@ -163,20 +113,6 @@ def test_another_size_is_another_step(first, step, x, searches):
     assert len(plan_files()) == 2
 
 
-def test_the_share_of_a_smaller_batch_counts_from_its_measured_peak_at_a_start_of_its_own(
-    step, x, counted, searches
-):
-    """Beside a larger one it has not run for trial."""
-    start(step, x)[0](x[:1024])
-    searches.clear()
-    alone, _ = start(step, x[:1024])
-    assert "run_unchanged" in searches
-    assert alone.plan.measured_baseline_peak is not None
-    searches.clear()
-    start(step, x[:1024])
-    assert searches == []
-
-
 def test_another_learning_rate_is_no_other_step(first, step, x, searches):
     """Constants change no schedule, and the result is that of the new one."""
     kept = checkmate_tf.rematerialize(lambda each: step(each, rate=3.0), **RULE)
@@ -236,47 +172,6 @@ def test_a_plan_of_another_graph_is_never_run(first, step, x, capsys):
     assert float(result[0]) == pytest.approx(float(step(x)[0]), rel=1e-4)
 
 
-def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
-    budget = held_bytes() + DEPTH * x.dtype.size * x.shape.num_elements()
-    asked = {"budget": budget, "on_infeasible": "min"}  # the rule may know no leaner plan
-    first, _ = start(step, x, **asked)
-    room = budget - max(first.plan.predicted_peak, first.plan.measured_peak)
-    beside = tf.zeros((room + (64 << 10),), tf.uint8)
-    capsys.readouterr()
-    second, _ = start(step, x, **asked)
-    said = capsys.readouterr().err
-    assert "does not fit any more, so another one is made: it may need" in said
-    assert "more are held beside it than when it was made" in said
-    assert second.plan.origin.resident - first.plan.origin.resident >= len(beside)
-
-
-def test_what_was_too_little_is_planned_anew_where_there_is_enough(step, x, counted, capsys):
-    """The leanest plan of a start beside another model is not that of one without it."""
-    asked = {"budget": held_bytes() + (40 << 20), "on_infeasible": "min"}
-    other_model = tf.zeros((39 << 20,), tf.uint8)
-    with pytest.warns(UserWarning, match="is too small"):
-        first, _ = start(step, x, **asked)
-    assert first.plan.overhead > 0
-    del other_model
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        second, _ = start(step, x, **asked)
-    assert "more are free for it" in capsys.readouterr().err
-    assert second.plan.overhead == 0
-
-
-def test_the_leanest_plan_is_found_again_where_nothing_has_changed(step, x, searches):
-    """Even the variables take more than such a budget."""
-    asked = {"budget": 10_000, "on_infeasible": "min"}
-    with pytest.warns(UserWarning, match="is too small"):
-        schedule = start(step, x, **asked)[0].plan.schedule  # nothing else of it stays
-    searches.clear()
-    with pytest.warns(UserWarning, match="is too small"):
-        second, _ = start(step, x, **asked)
-    assert searches == []
-    assert second.plan.schedule == schedule
-
-
 def test_a_step_over_its_budget_replaces_what_was_kept(first, step, x, counted):
     before = json.loads(the_file().read_text())
     second, _ = start(step, x)
@@ -305,23 +200,6 @@ def test_off_keeps_nothing_and_finds_nothing(first, step, x, monkeypatch, search
     assert "plan not kept" in capsys.readouterr().err
     monkeypatch.setenv("CHECKMATE_TF_PLANS", str(folder))
     assert len(plan_files()) == 1
-
-
-@pytest.mark.parametrize("budget", [0.9, "min"])
-def test_where_none_is_kept_an_equal_graph_keeps_its_plan_all_the_same(
-    step, x, monkeypatch, searches, budget
-):
-    monkeypatch.setenv("CHECKMATE_TF_PLANS", "off")
-    kept = checkmate_tf.rematerialize(step, budget=budget, costs="roofline", time_limit=3)
-    kept(x, 1.0)
-    first = kept.plan
-    assert searches
-    searches.clear()
-    loss, _ = kept(x, 3.0)  # another number of Python's, so that it is traced again
-    assert searches == []
-    assert kept.plan.schedule == first.schedule
-    assert budget != "min" or kept.plan.budget == first.budget
-    assert float(loss) == pytest.approx(float(step(x, 3.0)[0]), rel=1e-4)
 
 
 def test_a_folder_that_cannot_be_written_is_said_and_no_more(step, x, monkeypatch, folder, capsys):
