@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.forecast import forecast
@@ -28,17 +28,24 @@ class Baseline:
         forecast: bytes that it was expected to hold at most, all in all.
         measured: bytes that it held at most; None where it has not run.
         note: why not, for the user; empty where that need not be said.
+        may_pass: it may run at another time.
     """
 
     resident: int
     forecast: int
     measured: int | None = None
     note: str = ""
+    may_pass: bool = False
 
     @property
     def peak(self) -> int:
         """What a share counts from, in bytes."""
         return self.forecast if self.measured is None else self.measured
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether it has run for trial, or could not."""
+        return self.measured is not None or bool(self.note)
 
     @property
     def expected_addition(self) -> int:
@@ -55,7 +62,7 @@ class Baselines:
 
     def __init__(self) -> None:
         """Of no signature yet."""
-        self._measured: dict[ComputationGraph, tuple[int | None, str]] = {}
+        self._tried: dict[ComputationGraph, Baseline] = {}
         self._expected: dict[ComputationGraph, int] = {}
         self._largest: Baseline | None = None
 
@@ -76,28 +83,27 @@ class Baselines:
             schedule = Schedule(range(len(extracted.graph)))
             expected = forecast(extracted, schedule, resident).highest_of_ten
         baseline = Baseline(resident, expected)
-        if structure not in self._measured:
-            if not run or self.is_smaller(baseline):
+        if structure not in self._tried:
+            if not run or self.is_no_larger(baseline):
                 return baseline
-            self._measured[structure] = _measured_addition(extracted, baseline)
-        addition, note = self._measured[structure]
-        measured = None if addition is None else resident + addition
-        return Baseline(resident, expected, measured, note)
+            self._tried[structure] = _tried(extracted, baseline)
+        tried = self._tried[structure]
+        measured = None if tried.measured is None else tried.measured - tried.resident + resident
+        return replace(tried, resident=resident, forecast=expected, measured=measured)
 
-    def know(self, structure: ComputationGraph, known: Baseline, may_have_run: bool) -> None:
+    def know(self, structure: ComputationGraph, known: Baseline, ran: bool) -> None:
         """What an earlier process found out about the unchanged step: it need not run again.
 
         Args:
             structure: of the step.
             known: as `of` returned it then.
-            may_have_run: it ran then, or there is a note that says why not.
+            ran: it ran then, or could not.
         """
         self._expected.setdefault(structure, known.expected_addition)
-        addition = None if known.measured is None else known.measured - known.resident
-        if may_have_run:
-            self._measured.setdefault(structure, (addition, known.note))
+        if ran:
+            self._tried.setdefault(structure, known)
 
-    def is_smaller(self, baseline: Baseline) -> bool:
+    def is_no_larger(self, baseline: Baseline) -> bool:
         """Whether a signature that needs as much has been planned before."""
         largest = self._largest
         return largest is not None and baseline.expected_addition <= largest.expected_addition
@@ -109,33 +115,35 @@ class Baselines:
 
     def note(self, baseline: Baseline) -> None:
         """A plan has been made for this step."""
-        if not self.is_smaller(baseline):
+        if not self.is_no_larger(baseline):
             self._largest = baseline
 
 
-def _measured_addition(extracted: Extraction, expected: Baseline) -> tuple[int | None, str]:
-    """Bytes that the step added to what is held when it ran; or None, and why it has not."""
+def _tried(extracted: Extraction, expected: Baseline) -> Baseline:
+    """The unchanged step's after it ran for trial, or with the reason why it has not."""
     try:
         if not can_run_for_trial(extracted):
             raise TrialRunError("it can't run without a trace, or its peak can't be seen")
         _refuse_beyond(ROOM_FOR_UNCHANGED * expected.expected_addition)
         with phase("trials"):
-            measured = max(run_unchanged(extracted))
-        if measured < expected.expected_addition and not counts_small_buffers():
+            added = max(run_unchanged(extracted))
+        if added < expected.expected_addition and not counts_small_buffers():
             raise TrialRunError(
                 "this CPU's allocator counts no buffers below 256 KiB; "
                 "TF_CPU_ALLOCATOR_USE_BFC=true, set before TensorFlow is imported, counts all"
             )
-        return measured, ""
+        return replace(expected, measured=expected.resident + added)
     except TrialRunError as error:
-        return None, f"the unchanged step's peak is a forecast, for {error}"
+        note = f"the unchanged step's peak is a forecast, for {error}"
+        return replace(expected, note=note, may_pass=error.may_pass)
 
 
 def _refuse_beyond(size: float) -> None:
     """On a CPU, where a system kills what takes too much; a GPU's allocator just says so."""
     room = _room() if default_device().startswith("CPU") else None
     if room is not None and size > room:
-        raise TrialRunError(f"it might need {format_bytes(int(size))} of {format_bytes(room)} left")
+        why = f"it might need {format_bytes(int(size))} of {format_bytes(room)} left"
+        raise TrialRunError(why, may_pass=True)
 
 
 def _room() -> int | None:

@@ -35,13 +35,20 @@ from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import PATIENCE
 from checkmate_tf.planning.situation import Situation
-from checkmate_tf.planning.trial.trial_run import TrialRunner, can_run_for_trial, run_for_trial
+from checkmate_tf.planning.trial.trial_run import (
+    SaysEnough,
+    TrialRun,
+    TrialRunError,
+    TrialRunner,
+    can_run_for_trial,
+    run_for_trial,
+)
 from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device, device_name
-from solvers import Budget, BudgetError, ComputationGraph, find_solver
+from solvers import Budget, BudgetError, ComputationGraph, Schedule, find_solver, format_bytes
 from solvers.local_search.compiling_ahead import begin_to_compile
 
 
@@ -52,6 +59,7 @@ class PlannedStep:
     Attributes:
         beyond_budget: the plan is the leanest one, and known to need more than the budget.
         keeps: whether it is expected to stay within the budget.
+        untried: its trial run failed for a reason that may pass.
         replicated: the whole step, where several replicas run it; the plan is for one of them.
         source: where the plan comes from, or what became of it, for the user; "" if it is of a step
             that has been planned before and was traced again.
@@ -63,22 +71,10 @@ class PlannedStep:
     function: Callable[..., Any] | None
     beyond_budget: bool = False
     keeps: bool = True
+    untried: bool = False
     replicated: ReplicatedStep | None = None
     source: str = ""
     runs_plain: bool = False
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A plan that was made, and the bytes that the device held before its step."""
-
-    plan: Plan
-    resident: int
-
-    def fits(self, situation: Situation) -> bool:
-        """Whether it keeps the budget in another situation of a step with an equal graph."""
-        most = max(self.plan.predicted_peak, self.plan.measured_peak or 0)
-        return most - self.resident + situation.resident <= situation.limit
 
 
 class Planner:
@@ -92,7 +88,7 @@ class Planner:
         if "starts" in find_solver(request.solver).options:  # it is the search, or contains it
             begin_to_compile()
         self._request = request
-        self._known: dict[ComputationGraph, _Known] = {}
+        self._known: dict[ComputationGraph, KeptPlan] = {}
         self._baselines = Baselines()
         self._kept = KeptPlans(request)
         self._lock = threading.RLock()
@@ -109,8 +105,8 @@ class Planner:
                 default those of the batches that `fit` has ready.
 
         Raises:
-            BudgetError: no schedule was found within the budget. Where a larger signature
-                has been planned, so that training is under way, and where the request says
+            BudgetError: no schedule was found within the budget. Where a signature that needs as
+                much has been planned, so that training is under way, and where the request says
                 "min", this is a warning.
             CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
@@ -152,46 +148,44 @@ class Planner:
             exchange_peak: bytes that are needed in any case.
             lay_out: tells how the device's memory lies; called only if a plan is made.
         """
-        request, graph = self._request, extracted.graph
-        structure = structure_of(graph)
+        request, structure = self._request, structure_of(extracted.graph)
         kept = self._kept.find(extracted.program)
         if kept is not None and kept.baseline is not None:
             self._baselines.know(structure, kept.baseline, kept.baseline_ran)
         # What several replicas do together can't run for one of them.
-        measured = request.trial_run and request.budget.share is not None and not exchange_peak
-        baseline = self._baselines.of(extracted, structure, resident, measured)
+        may_run = request.trial_run and request.budget.share is not None and not exchange_peak
+        baseline = self._baselines.of(extracted, structure, resident, may_run)
         if exchange_peak > baseline.forecast:
             baseline = replace(baseline, forecast=exchange_peak)
         counted_from = self._baselines.counted_from(baseline)
         situation = situation_of(extracted, request, notes, baseline, counted_from)
         known = self._known.get(structure)
-        if known is not None and known.fits(situation):
-            plan = replace(known.plan, graph=graph, budget=situation.budget)
-            return PlannedStep(plan, extracted, None)
+        if known is not None and not known.why_not(situation, request.budget.least):
+            return _taken(known, situation, request, source="")
         if kept is not None and self._kept.judge(kept, situation):
-            planned = _taken(kept, situation, request)
+            planned = _found_again(kept, situation, request)
             self._baselines.note(baseline)
-            self._remember(planned, situation)
+            self._remember(planned)
             return planned
-        is_smaller = self._baselines.is_smaller(baseline)
+        under_way = self._baselines.is_no_larger(baseline)
         situation = replace(situation, layout=lay_out())
-        planned = _planned(situation, request, run(), interrupts, is_smaller)
+        planned = _planned(situation, request, run(), interrupts, under_way)
         self._baselines.note(baseline)
         interrupts.pass_on()
-        planned = self._keep(planned, situation, baseline, measured)
-        self._remember(planned, situation)
+        planned = self._keep(planned, situation, baseline)
+        self._remember(planned)
         return planned
 
-    def _keep(
-        self, planned: PlannedStep, situation: Situation, baseline: Baseline, ran: bool
-    ) -> PlannedStep:
+    def _keep(self, planned: PlannedStep, situation: Situation, baseline: Baseline) -> PlannedStep:
         """The planned step, its plan with what it was made for, and kept for the next time."""
         device = device_name(default_device())
         plan = with_origin(planned.plan, planned.extracted, situation.resident, device)
         planned = replace(planned, plan=plan, source="plan not kept")
         if planned.beyond_budget and self._request.on_infeasible != "min":
-            return planned  # only because a larger signature was planned before
-        source = self._kept.keep(plan, planned.keeps, planned.beyond_budget, baseline, ran)
+            return planned  # only because training was under way
+        untried = planned.untried or baseline.may_pass
+        made = KeptPlan(plan, planned.keeps, planned.beyond_budget, baseline, untried)
+        source = self._kept.keep(made)
         return replace(planned, source=source or "plan not kept")
 
     def forget(self, planned: PlannedStep) -> None:
@@ -242,10 +236,10 @@ class Planner:
             layout = layout_for(extracted, arriving)
             situation = replace(situation, margin=margin, layout=layout)
             run = trial_runner(extracted, arriving)
-            planned = _planned(situation, request, run, interrupts, is_smaller=False)
+            planned = _planned(situation, request, run, interrupts, under_way=False)
             interrupts.pass_on()
-            planned = self._keep(planned, situation, baseline, ran=not baseline.note)
-            self._remember(planned, situation)
+            planned = self._keep(planned, situation, baseline)
+            self._remember(planned)
             return planned
 
     def _variables(self) -> AbstractContextManager[None]:
@@ -257,9 +251,9 @@ class Planner:
         with phase("extract"):
             return prepared(program, request, self._kept.workspaces(program))
 
-    def _remember(self, planned: PlannedStep, situation: Situation) -> None:
+    def _remember(self, planned: PlannedStep) -> None:
         key = structure_of(planned.extracted.graph)
-        self._known[key] = _Known(planned.plan, situation.resident)
+        self._known[key] = KeptPlan(planned.plan, planned.keeps, planned.beyond_budget)
 
 
 def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ...]) -> PlannedStep:
@@ -272,7 +266,7 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
         graph = extracted.graph
         baseline = Baselines().of(extracted, structure_of(graph), graph.fixed_bytes, run=False)
         situation = situation_of(extracted, request, notes, baseline, baseline.peak)
-        planned = _planned(situation, request, None, interrupts, is_smaller=False)
+        planned = _planned(situation, request, None, interrupts, under_way=False)
         interrupts.pass_on()
         plan = with_origin(planned.plan, extracted, graph.fixed_bytes, "another device")
         return replace(planned, plan=plan)
@@ -297,47 +291,74 @@ def _planned(
     request: Request,
     run: TrialRunner | None,
     interrupts: Interrupts,
-    is_smaller: bool,
+    under_way: bool,
 ) -> PlannedStep:
-    extracted = situation.extracted
+    failed: list[TrialRunError] = []
     search = PlanSearch(
         situation,
         request.solver,
         request.order,
         request.time_limit,
-        run if request.trial_run else None,
+        partial(_noting, failed, run) if run is not None and request.trial_run else None,
         interrupts,
     )
+    beyond_budget = False
     try:
         with phase("solve"):
             found = search.leanest() if request.budget.least else search.run()
     except BudgetError as error:
-        if request.on_infeasible != "min" and not is_smaller:
+        if request.on_infeasible != "min" and not under_way:
             raise
-        why = "a larger signature was planned before, so " if is_smaller else ""
-        note = f"{error}; {why}the leanest plan found runs"
-        warn_user(note)
         with phase("solve"):
             found = search.leanest(solver="auto")
+        why = "training is under way, so " if under_way else ""
+        need = format_bytes(found.plan.budget)
+        note = f"{error}; {why}the leanest plan found runs, which may need {need}"
+        warn_user(note)
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
-        return PlannedStep(plan, extracted, found.function, beyond_budget=True, keeps=False)
-    return PlannedStep(found.plan, extracted, found.function, keeps=found.keeps)
-
-
-def _taken(kept: KeptPlan, situation: Situation, request: Request) -> PlannedStep:
-    """The step by a plan that was made before."""
-    plan, extracted = kept.plan, situation.extracted
-    budget = plan.budget if request.budget.least else situation.budget
-    if not kept.keeps and plan.notes:
-        warn_user(plan.notes[-1])  # as when it was made
-    where = "by the plan that was named" if kept.path is None else "by a plan kept before"
+        found = replace(found, plan=plan, keeps=False)
+        beyond_budget = True
     return PlannedStep(
-        replace(kept.at(extracted.graph, budget), seconds=seconds_so_far()),
+        found.plan,
+        situation.extracted,
+        found.function,
+        beyond_budget=beyond_budget,
+        keeps=found.keeps,
+        untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
+    )
+
+
+def _noting(
+    failed: list[TrialRunError], run: TrialRunner, schedule: Schedule, says_enough: SaysEnough
+) -> TrialRun | None:
+    """A trial run; if it fails, the reason is noted."""
+    try:
+        return run(schedule, says_enough)
+    except TrialRunError as error:
+        failed.append(error)
+        raise
+
+
+def _found_again(kept: KeptPlan, situation: Situation, request: Request) -> PlannedStep:
+    """The step by a plan that was named, or made by an earlier process."""
+    if not kept.keeps and kept.plan.notes:
+        warn_user(kept.plan.notes[-1])  # as when it was made
+    where = "by the plan that was named" if kept.path is None else "by a plan kept before"
+    planned = _taken(kept, situation, request, where)
+    return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))
+
+
+def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:
+    """The step by a plan that was made before."""
+    extracted = situation.extracted
+    budget = kept.plan.budget if request.budget.least else situation.budget
+    return PlannedStep(
+        kept.at(extracted.graph, budget),
         extracted,
         None,
         beyond_budget=kept.beyond_budget,
         keeps=kept.keeps,
-        source=where,
+        source=source,
     )
 
 

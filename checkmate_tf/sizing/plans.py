@@ -104,7 +104,7 @@ class PlansInFull:
         try:
             with warnings.catch_warnings():
                 # Of plans that are not taken; what is wrong with them is said in the answer.
-                warnings.filterwarnings("ignore", "checkmate_tf: .*(leanest|larger signature)")
+                warnings.filterwarnings("ignore", "checkmate_tf: .*leanest")
                 planned = self._planned_in_full(size)
         except BudgetError as error:
             return None, str(error)

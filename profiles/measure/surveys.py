@@ -56,7 +56,7 @@ def survey(
             except NotMeasurableError:
                 continue  # `ProfiledCosts.missing` counts it
     finally:
-        measured = Profile(known.device, known.tensorflow, found)
         if found:
-            remember(measured)
-    return known.merged(measured)
+            remember(Profile(known.device, known.tensorflow, found))
+    # As it is read the next time, or the same operation would cost a little less or more then.
+    return known_profile(known.device, known.tensorflow) if found else known

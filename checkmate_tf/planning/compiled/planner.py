@@ -86,13 +86,13 @@ class CompiledPlanner:
         resident = max(graph.fixed_bytes, held_bytes() or 0)
         if key in self._known:
             known = _moved(*self._known[key], resident, self._request)
-            if known.beyond_budget or _within(known.plan):
+            if known.beyond_budget != _within(known.plan):  # of this budget, too
                 plan = replace(known.plan, graph=graph)
                 return replace(known, plan=plan, extracted=extracted, source="")
         search = CompiledSearch(extracted, self._request, resident, notes, interrupts)
-        is_smaller = search.plain.added < self._largest
+        under_way = search.plain.added <= self._largest
         self._largest = max(self._largest, search.plain.added)
-        planned = search.run(self._largest, is_smaller)
+        planned = search.run(self._largest, under_way)
         interrupts.pass_on()
         self._known[key] = planned, resident
         return planned

@@ -78,7 +78,7 @@ class CompiledSearch:
         self.tried: list[_Compiled] = []
         self.budget = 0
 
-    def run(self, largest: int, is_smaller: bool) -> PlannedStep:
+    def run(self, largest: int, under_way: bool) -> PlannedStep:
         """The plan; a share counts from `largest` bytes beside what is resident.
 
         Raises:
@@ -97,7 +97,7 @@ class CompiledSearch:
         keeping = [each for each in self.tried if self._keeps(each)]
         if keeping:
             return self._planned(min(keeping, key=_cost))
-        return self._leanest(is_smaller)
+        return self._leanest(under_way)
 
     @property
     def allowed(self) -> int:
@@ -156,7 +156,7 @@ class CompiledSearch:
 
     # What comes out.
 
-    def _leanest(self, is_smaller: bool) -> PlannedStep:
+    def _leanest(self, under_way: bool) -> PlannedStep:
         """What runs if no plan keeps the budget: the plain step, if it is as lean as any."""
         plain = self.resident + self.plain.added
         best = min((self.plain, *self.tried), key=lambda each: each.added)
@@ -173,7 +173,7 @@ class CompiledSearch:
                 f"compiled it ({need} bytes), more than the budget of {format_bytes(self.budget)};"
                 f" the step as it is takes {format_bytes(plain)}"
             )
-            if self.request.on_infeasible != "min" and not is_smaller:
+            if self.request.on_infeasible != "min" and not under_way:
                 raise BudgetError(note, least=need)
         warn_user(note)
         self.notes = (*self.notes, note)

@@ -27,16 +27,24 @@ class KeptPlan:
         keeps: whether it was expected to stay within the budget when it was made.
         beyond_budget: it was the leanest one, and known to need more than the budget.
         baseline: what was known of the unchanged step then; None where nobody kept that.
-        baseline_ran: that step ran for trial, or there is a note that says why not.
-        path: of its file in the cache; None of one that the user named.
+        untried: a trial run failed for a reason that may have passed; one more start tries.
+        path: of its file in the cache; None of one that the user named, or of this process.
     """
 
     plan: Plan
     keeps: bool = True
     beyond_budget: bool = False
     baseline: Baseline | None = None
-    baseline_ran: bool = False
+    untried: bool = False
     path: Path | None = None
+
+    @property
+    def baseline_ran(self) -> bool:
+        """Whether the unchanged step need not run for trial: for a named plan nothing does."""
+        known = self.baseline
+        if known is None or self.untried:
+            return False
+        return self.path is None or known.was_tried
 
     def workspaces(self, content: str, count: int) -> tuple[int, ...] | None:
         """Bytes that each operation needs only while it runs, as the plan's graph counts them.
@@ -67,16 +75,27 @@ class KeptPlan:
         plan, graph = self.plan, situation.extracted.graph
         if _shape(plan.graph) != _shape(graph):
             return f"{OTHER_STEP}: {_difference(plan.graph, graph)}"
+        if self.untried:
+            return "a trial run failed when it was made, and may be possible now"
         changed = abs(_overhead(plan, graph) - plan.overhead)
         if self.path is not None and changed > settings.OTHER_COSTS:
             return "operations cost otherwise than when it was made"
-        resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
-        more = situation.resident - resident
-        room, then = situation.limit - situation.resident, plan.budget - resident
         if is_least:
             return ""
+        if situation.measured_baseline_peak is not None and plan.measured_baseline_peak is None:
+            return (
+                "its share counts from what the unchanged step was expected to need, not measured"
+            )
+        resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
         most = max(plan.predicted_peak, plan.measured_peak or 0)
-        if not self.keeps and more <= settings.MORE_ROOM * then:
+        more = situation.resident - resident
+        room, then = situation.limit - situation.resident, plan.budget - resident
+        used = max(then, most - resident)  # the leanest may need more than there was
+        may_be_faster = self.path is not None and plan.overhead > 0
+        if room > (1 + settings.MORE_ROOM) * used and (may_be_faster or not self.keeps):
+            return f"{format_bytes(room - then)} more are free for it than when it was made"
+        said_just_now = self.beyond_budget and self.path is None
+        if said_just_now or (not self.keeps and more <= settings.MORE_ROOM * used):
             return ""  # as was said when it was made, there is no leaner one
         if most + more > situation.limit:
             held = f"it may need {format_bytes(most + more)} now, the budget is "
@@ -84,8 +103,6 @@ class KeptPlan:
             if more > 0:
                 held += f", and {format_bytes(more)} more are held beside it than when it was made"
             return held
-        if self.path is not None and plan.overhead > 0 and room > (1 + settings.MORE_ROOM) * then:
-            return f"{format_bytes(room - then)} more are free for it than when it was made"
         return ""
 
 
@@ -94,7 +111,7 @@ def named_plan(plan: Plan) -> KeptPlan:
     if plan.origin is None:
         return KeptPlan(plan)
     baseline = Baseline(plan.origin.resident, plan.baseline_peak, plan.measured_baseline_peak)
-    return KeptPlan(plan, baseline=baseline, baseline_ran=True)
+    return KeptPlan(plan, baseline=baseline)
 
 
 def kept_plan(entry: Entry) -> KeptPlan:
@@ -120,7 +137,7 @@ def kept_plan(entry: Entry) -> KeptPlan:
             keeps=read(facts, "keeps", bool),
             beyond_budget=read(facts, "beyond_budget", bool),
             baseline=baseline,
-            baseline_ran=read(facts, "baseline_ran", bool),
+            untried=read(facts, "untried", bool),
             path=entry.path,
         )
     except CheckmateError as error:

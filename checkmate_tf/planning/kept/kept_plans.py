@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
 from checkmate_tf.planning import settings
-from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept import plan_store
 from checkmate_tf.planning.kept.kept_plan import OTHER_STEP, KeptPlan, kept_plan, named_plan
 from checkmate_tf.planning.kept.step_content import step_content
@@ -82,33 +81,38 @@ class KeptPlans:
             plan_store.note_use(kept.path)
         if why:
             which = "the plan that was named" if kept.path is None else "the kept plan"
-            self._say(f"{which} does not fit any more, so another one is made: {why}")
+            self._say(f"{which} is not taken, so another one is made: {why}")
         return not why
 
-    def keep(
-        self, plan: Plan, keeps: bool, beyond_budget: bool, baseline: Baseline, ran: bool
-    ) -> str:
-        """Keep a new plan for the next time; what became of it, for the user."""
+    def keep(self, made: KeptPlan) -> str:
+        """Keep a new plan for the next time; what became of it, for the user.
+
+        One that is `untried` a second time is kept like others: the reason has not passed.
+        """
+        plan, baseline = made.plan, made.baseline
         assert plan.origin is not None
+        assert baseline is not None
         content = plan.origin.content
         folder = plan_store.plan_folder()
         if folder is None:
             return ""
         key = self.key(content)
         path = plan_store.file_of(folder, key)
+        before = self._known.get(content)
+        untried = made.untried and not (before is not None and before.untried)
         facts = {
             "key": key,
             "overhead": plan.overhead,
-            "keeps": keeps,
-            "beyond_budget": beyond_budget,
+            "keeps": made.keeps,
+            "beyond_budget": made.beyond_budget,
             "baseline": asdict(baseline),
-            "baseline_ran": ran,
+            "untried": untried,
         }
         try:
             plan_store.write_entry(path, {**plan.to_json(), "kept": facts})
         except CheckmateError as error:
             return f"plan not kept: {error}"
-        self._known[content] = KeptPlan(plan, keeps, beyond_budget, baseline, ran, path)
+        self._known[content] = replace(made, untried=untried, path=path)
         return "plan kept"
 
     def forget(self, program: Program) -> None:

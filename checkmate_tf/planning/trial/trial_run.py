@@ -66,7 +66,16 @@ def has_generators(extracted: Extraction) -> bool:
 
 
 class TrialRunError(Exception):
-    """No trial run is possible here; the message says why."""
+    """No trial run is possible here; the message says why.
+
+    Attributes:
+        may_pass: one may be possible at another time.
+    """
+
+    def __init__(self, why: str, may_pass: bool = False) -> None:
+        """With `may_pass`, the reason is of this moment."""
+        super().__init__(why)
+        self.may_pass = may_pass
 
 
 @dataclass(frozen=True)
@@ -236,7 +245,7 @@ def _added_by_copies(
         with gaps_filled(written_bytes(function)) if in_place else nullcontext():
             copies = copy_written(function)
     except tf.errors.ResourceExhaustedError as error:
-        raise TrialRunError(_NO_ROOM) from error
+        raise TrialRunError(_NO_ROOM, may_pass=True) from error
     copied = copied_bytes(copies)
     try:
         made_up = program.argument_bytes
@@ -269,9 +278,10 @@ def _added_by_copies(
     except tf.errors.ResourceExhaustedError as error:
         if in_place or copied < COPIES_MATTER * (held_bytes() or 0):
             return None
-        raise TrialRunError(_NO_ROOM) from error
+        raise TrialRunError(_NO_ROOM, may_pass=True) from error
     except tf.errors.CancelledError as error:
-        raise TrialRunError(f"a run on made-up inputs took over {TRIAL_SECONDS:g} s") from error
+        why = f"a run on made-up inputs took over {TRIAL_SECONDS:g} s"
+        raise TrialRunError(why, may_pass=True) from error
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
     scatter = None

@@ -1,15 +1,18 @@
-"""What planning takes for itself is not held afterwards, and is not counted as resident."""
+"""When a step is planned anew; and what planning takes for itself is not held afterwards."""
 
 from __future__ import annotations
 
 import gc
+import warnings
 
 import pytest
 import tensorflow as tf
 
+import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import parse_request
+from tests import dense_steps
 
 if held_bytes() is None:
     pytest.skip("the allocator keeps no count", allow_module_level=True)
@@ -46,3 +49,28 @@ def test_kernels_that_were_measured_are_let_go(no_collection):
     planned = Planner(request).plan(concrete, None)
     assert planned is not None
     assert held_bytes() - held < SIZE * SIZE  # a quarter of a variable
+
+
+def test_training_under_way_goes_on_by_the_leanest_plan_until_there_is_room_again():
+    step = dense_steps.loss_and_gradient(dense_steps.some_weights(), depth=24)
+    x = tf.ones((2048, dense_steps.SIZE))
+    gc.collect()  # what other tests have left must not count as held
+    room = 40 << 20
+    kept = checkmate_tf.rematerialize(
+        step, budget=held_bytes() + room, solver="linearized_greedy", time_limit=5
+    )
+    kept(x, 1.0)
+    assert kept.plan.overhead == 0
+    beside = tf.zeros((room,), tf.uint8)
+    with pytest.warns(UserWarning, match="training is under way, so the leanest plan found runs"):
+        kept(x, 2.0)  # another number of Python's, so that it is traced again
+    lean = kept.plan
+    assert lean.measured_peak > lean.budget
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*the leanest plan")
+        kept(x, 3.0)
+        assert kept.plan.schedule == lean.schedule
+        del beside
+        kept(x, 4.0)
+    assert kept.plan.overhead == 0
+    assert kept.plan.measured_peak <= kept.plan.budget

@@ -53,6 +53,14 @@ def test_what_is_in_the_cache_is_not_measured_again(laboratory: Laboratory) -> N
     assert survey([RELU], again=True).entries[RELU].seconds == 3
 
 
+def test_what_was_just_measured_is_what_is_read_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    third = Measurement(1 / 3, 0)
+    monkeypatch.setattr(profiles.measure.surveys, "measure", lambda operation, device: third)
+    assert survey([RELU]).seconds == survey([RELU]).seconds
+
+
 def test_a_workspace_alone_is_no_measurement(laboratory: Laboratory) -> None:
     known = {RELU: Measurement(None, 3)}
     store.remember(Profile(device_name(), tf.__version__, known))

@@ -17,24 +17,13 @@ import checkmate_tf
 from checkmate_tf import planning_display
 from checkmate_tf.cli.main import main
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning import baseline, planner
 from checkmate_tf.planning.kept.plan_store import plan_files
 from checkmate_tf.planning.monitor import BudgetWatch
 from solvers import CheckmateError, simulate
-from tests.dense_steps import SIZE, loss_and_gradient, some_weights
+from tests.checkmate_tf.planning.kept.starts import DEPTH, RULE, start
+from tests.dense_steps import loss_and_gradient, some_weights
 
-RULE = {"budget": 0.9, "solver": "linearized_greedy", "time_limit": 5}
-DEPTH = 24  # so that a value or two held beside the step are a small share of it
-
-
-@pytest.fixture(scope="module")
-def step():
-    return loss_and_gradient(some_weights(), DEPTH)
-
-
-@pytest.fixture(scope="module")
-def x():
-    return tf.ones((2048, SIZE))
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture(scope="module")
@@ -49,43 +38,11 @@ def made(step, x, tmp_path_factory):
     return folder, kept, result, said
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("CHECKMATE_TF_PLANS", str(tmp_path / "plans"))
-    return tmp_path / "plans"
-
-
 @pytest.fixture
 def first(made, folder):
     """The step of the first start, whose plan is in the folder."""
     shutil.copytree(made[0], folder)
     return made[1]
-
-
-@pytest.fixture
-def searches(monkeypatch):
-    """How often a plan was searched for, and the unchanged step was run for trial."""
-    seen = []
-
-    def noted(module, name):
-        before = getattr(module, name)
-
-        def note(*args, **kwargs):
-            seen.append(name)
-            return before(*args, **kwargs)
-
-        monkeypatch.setattr(module, name, note)
-
-    noted(planner, "PlanSearch")
-    noted(baseline, "run_unchanged")
-    return seen
-
-
-def start(step, x, **options):
-    """As another process would: nothing is known but what is in the folder."""
-    gc.collect()  # what the start before this one has left must not count as held
-    kept = checkmate_tf.rematerialize(step, **{**RULE, **options})
-    return kept, kept(x)
 
 
 def the_file():
@@ -213,26 +170,6 @@ def test_a_plan_of_another_graph_is_never_run(first, step, x, capsys):
     assert "it is of another step: " in capsys.readouterr().err
     assert len(again.plan.graph) == len(mine["computation_graph"]["nodes"])
     assert float(result[0]) == pytest.approx(float(step(x)[0]), rel=1e-4)
-
-
-@pytest.fixture
-def counted():
-    if held_bytes() is None:
-        pytest.skip("the allocator keeps no count")
-
-
-def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
-    budget = held_bytes() + DEPTH * x.dtype.size * x.shape.num_elements()
-    asked = {"budget": budget, "on_infeasible": "min"}  # the rule may know no leaner plan
-    first, _ = start(step, x, **asked)
-    room = budget - max(first.plan.predicted_peak, first.plan.measured_peak)
-    beside = tf.zeros((room + (64 << 10),), tf.uint8)
-    capsys.readouterr()
-    second, _ = start(step, x, **asked)
-    said = capsys.readouterr().err
-    assert "does not fit any more, so another one is made: it may need" in said
-    assert "more are held beside it than when it was made" in said
-    assert second.plan.origin.resident - first.plan.origin.resident >= len(beside)
 
 
 def test_a_step_over_its_budget_replaces_what_was_kept(first, step, x, counted):

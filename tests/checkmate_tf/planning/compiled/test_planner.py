@@ -1,0 +1,56 @@
+"""A compiled step that is traced again, where more or less is held beside it than before."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import pytest
+import tensorflow as tf
+
+import checkmate_tf
+from checkmate_tf.memory.measure import held_bytes
+from tests.dense_steps import SIZE, loss_and_gradient, some_weights
+
+if held_bytes() is None:
+    pytest.skip("the allocator keeps no count", allow_module_level=True)
+
+MANY = 40 << 20
+
+
+@pytest.fixture
+def x():
+    return tf.ones((2048, SIZE))
+
+
+def rematerialized(**options):
+    gc.collect()  # what other tests have left must not count as held
+    step = tf.function(loss_and_gradient(some_weights(), depth=16), jit_compile=True)
+    return checkmate_tf.rematerialize(
+        step, budget=held_bytes() + MANY, solver="linearized_greedy", time_limit=5, **options
+    )
+
+
+def test_what_was_too_little_is_planned_anew_where_there_is_enough(x):
+    step = rematerialized(on_infeasible="min")
+    beside = tf.zeros((MANY,), tf.uint8)
+    with pytest.warns(UserWarning, match="more than the budget|over the budget"):
+        step(x, 1.0)
+    assert step.plan.compiled_peak > step.plan.budget
+    del beside
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step(x, 2.0)  # another number of Python's, so that it is traced again
+    assert step.plan.compiled_peak <= step.plan.budget
+    assert step.plan.overhead == 0
+    assert not step.plan.notes
+
+
+def test_training_under_way_does_not_end_for_what_is_held_beside_it(x):
+    step = rematerialized()
+    step(x, 1.0)
+    beside = tf.zeros((MANY,), tf.uint8)
+    with pytest.warns(UserWarning, match="more than the budget|over the budget"):
+        loss, _ = step(x, 2.0)
+    assert float(loss) == pytest.approx(float(step.function(x, 2.0)[0]), rel=1e-4)
+    del beside
