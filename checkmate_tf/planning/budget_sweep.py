@@ -32,6 +32,7 @@ from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import CORRECTIONS, LEANEST_TIMES
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRunner
+from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
 from checkmate_tf.trace.program import resolve
@@ -95,7 +96,8 @@ def swept(
         CheckmateError: nothing in the step can be recomputed, sizes are unknown, or several
             replicas run it.
     """
-    with apart(), noted_interrupts() as interrupts, points_progress(count) as show:
+    movable = variables_movable(None if elsewhere else concrete)
+    with apart(), movable, noted_interrupts() as interrupts, points_progress(count) as show:
         show(0, "the graph of the step")
         with phase("extract"):
             program = resolve(concrete, request.batch_size)

@@ -111,7 +111,7 @@ class Planner:
             CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
         request = self._request
-        with self._lock, apart(), self._variables(), noted_interrupts() as interrupts:
+        with self._lock, apart(), self._variables(concrete), noted_interrupts() as interrupts:
             with phase("extract"):
                 program = resolve(concrete, batch_size)
             if has_several_replicas(program):
@@ -224,7 +224,7 @@ class Planner:
     ) -> PlannedStep:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
-        with self._lock, apart(), self._variables(), noted_interrupts() as interrupts:
+        with self._lock, apart(), self._variables(concrete), noted_interrupts() as interrupts:
             with phase("extract"):
                 program = resolve(concrete, batch_size)
             extracted, notes = self._extracted(program, request)
@@ -242,9 +242,9 @@ class Planner:
             self._remember(planned)
             return planned
 
-    def _variables(self) -> AbstractContextManager[None]:
-        """Those of the step: nobody trains before its first plan."""
-        return variables_movable(not self._known)
+    def _variables(self, concrete: Any) -> AbstractContextManager[None]:
+        """Those of the step may be moved before its first plan: later, it trains."""
+        return variables_movable(None if self._known else concrete)
 
     def _extracted(self, program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:
         """The step's graph and what the user should know of it."""

@@ -6,9 +6,10 @@ traces, as optimizers make their slots in `fit`, begin as constants: all zeros o
 buffer until they are written, between a step's activations. So before a plan is made the values
 are taken out of the allocator's memory and laid down again, the largest first.
 
-On a CPU alone: on other devices a variable can't have its value in the host's memory. And before
-the first plan of a step alone: later, another thread may train while this one plans, and what it
-writes between a value's copy and its assignment would be lost.
+On a CPU alone: on other devices a variable can't have its value in the host's memory. And only as
+long as nobody else writes: what another thread writes between a value's copy and its assignment
+would be lost. So nothing is moved once a write was seen, nor after the first plan of a step, when
+training is under way.
 """
 
 from __future__ import annotations
@@ -22,9 +23,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from checkmate_tf.memory.layout import address_of, fill_gaps, values_in_place
-from checkmate_tf.trace.side_effects import written_captures
-from profiles.devices import default_device
+from checkmate_tf.memory.layout import address_of, fill_gaps
+from checkmate_tf.planning.variable_watch import VariableWatch
 
 _ALIGNMENT = 64
 """Bytes. TensorFlow takes over numpy's memory, and copies nothing, if it begins at a multiple."""
@@ -32,17 +32,23 @@ _ALIGNMENT = 64
 _SMALLEST_GAP, _MOST_GAPS = 4096, 4096
 """Bytes of the smallest gap that is filled, and the number of fillers at most."""
 
-_MOVABLE: ContextVar[bool] = ContextVar("movable", default=True)
+_WATCH: ContextVar[VariableWatch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def variables_movable(movable: bool) -> Iterator[None]:
-    """Say whether nobody writes to the variables meanwhile, so that their values may be moved."""
-    token = _MOVABLE.set(movable)
+def variables_movable(concrete: Any | None) -> Iterator[None]:
+    """Let values of the variables that it may write be moved, until somebody else writes to one.
+
+    None: training is under way, so that nothing may be moved.
+    """
+    watch = VariableWatch(quiet=concrete is not None)
+    watch.hold(concrete)
+    token = _WATCH.set(watch)
     try:
         yield
     finally:
-        _MOVABLE.reset(token)
+        _WATCH.reset(token)
+        watch.end()
 
 
 @dataclass(frozen=True)
@@ -68,18 +74,16 @@ def variables_aside(concrete: Any) -> Iterator[bool]:
     They can be read and written all the time. Yields whether this was possible. Afterwards they lie
     in one block, as far as there is room for one.
     """
-    possible = _MOVABLE.get() and default_device().startswith("CPU")
-    places = list(_moved_out(concrete)) if possible else []
+    watch = _WATCH.get() or VariableWatch()
+    places = _moved_out(concrete, watch)
+    if not watch.quiet:
+        _move_in(places, watch)
+        places = []
     try:
         yield bool(places)
     finally:
-        with gaps_filled(sum(each.bytes for each in places)):
-            for place in sorted(places, key=lambda each: -each.bytes):
-                value = _value(place.handle, place.dtype)
-                # What another thread has written meanwhile lies in the allocator's memory already.
-                if address_of(value) == place.address:
-                    copy = tf.raw_ops.DeepCopy(x=value)
-                    tf.raw_ops.AssignVariableOp(resource=place.handle, value=copy)
+        _move_in(places, watch)
+        watch.hold(concrete)
 
 
 @contextmanager
@@ -110,11 +114,54 @@ def outside_tensor(tensor: Any) -> Any:
     return tf.raw_ops.Identity(input=aligned)
 
 
-def _moved_out(concrete: Any) -> Iterator[_Place]:
-    for handle, value in values_in_place(list(written_captures(concrete))):
+def _moved_out(concrete: Any, watch: VariableWatch) -> list[_Place]:
+    """Where the values are now; that of a variable which somebody writes meanwhile ends it."""
+    places = []
+    for handle, value in watch.let_go(concrete):
         outside = outside_tensor(value)
-        tf.raw_ops.AssignVariableOp(resource=handle, value=outside)
-        yield _Place(handle, value.dtype, _array(outside).nbytes, address_of(outside))
+        if not _put(handle, value, outside):
+            watch.quiet = False
+            break
+        places.append(_Place(handle, value.dtype, _array(outside).nbytes, address_of(outside)))
+    return places
+
+
+def _move_in(places: list[_Place], watch: VariableWatch) -> None:
+    """Lay the values down in the allocator's memory, the largest first."""
+    with gaps_filled(sum(each.bytes for each in places)):
+        for place in sorted(places, key=lambda each: -each.bytes):
+            value = _value(place.handle, place.dtype)
+            # Nobody writes into numpy's memory: what was written lies in the allocator's already.
+            if address_of(value) != place.address:
+                watch.quiet = False
+            elif value.shape.rank:
+                _take_new_buffer(place.handle, value.dtype)
+            else:  # a scalar has no slices
+                _put(place.handle, value, tf.raw_ops.DeepCopy(x=value))
+
+
+def _put(handle: Any, value: Any, copy: Any) -> bool:
+    """Give a variable the copy of its value; whether nobody had written since that was read."""
+    is_same = address_of(_value(handle, value.dtype)) == address_of(value)
+    if is_same:
+        tf.raw_ops.AssignVariableOp(resource=handle, value=copy)
+    return is_same
+
+
+def _take_new_buffer(handle: Any, dtype: tf.DType) -> None:
+    """Let a variable copy its value from numpy's memory into the allocator's.
+
+    A kernel does so under the variable's lock before it writes a slice, here an empty one: no write
+    of another thread is lost. From then on it lets every reader copy, which is undone.
+    """
+    begin, stride = (outside_tensor(np.array([each], np.int32)) for each in (0, 1))
+    nothing = np.empty(0, dtype.as_numpy_dtype)
+    try:
+        tf.raw_ops.ResourceStridedSliceAssign(
+            ref=handle, begin=begin, end=begin, strides=stride, value=nothing
+        )
+    finally:
+        tf.raw_ops.DisableCopyOnRead(resource=handle)
 
 
 def _value(handle: Any, dtype: tf.DType) -> Any:

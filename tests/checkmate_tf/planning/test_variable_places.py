@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import checkmate_tf
+from checkmate_tf.memory.layout import address_of
 from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.planning import variable_places
 from checkmate_tf.planning.preparation import prepared
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.planning.variable_places import (
+    outside_tensor,
     pack_variables,
     variables_aside,
     variables_movable,
@@ -106,10 +112,40 @@ def test_where_others_may_write_nothing_is_moved(step):
     pack_variables(program.concrete)
     before = held_bytes()
     places = [np.asarray(each.value()).ctypes.data for each in variables]
-    with variables_movable(False), variables_aside(program.concrete) as aside:
+    with variables_movable(None), variables_aside(program.concrete) as aside:
         assert not aside
         assert held_bytes() == before
         assert [np.asarray(each.value()).ctypes.data for each in variables] == places
+
+
+def _places(variables):
+    return [address_of(each.value()) for each in variables]
+
+
+def test_once_somebody_has_written_nothing_is_moved(step):
+    program, variables, _ = step
+    with variables_movable(program.concrete):
+        pack_variables(program.concrete)
+        with variables_aside(program.concrete) as aside:
+            assert aside
+            variables[1].assign(tf.ones((SIDE, SIDE)))
+        places, before = _places(variables), held_bytes()
+        with variables_aside(program.concrete) as aside:
+            assert not aside
+            assert _places(variables) == places
+        assert held_bytes() == before
+
+
+def test_a_write_in_place_is_seen_also_long_after(step):
+    program, variables, _ = step
+    pack_variables(program.concrete)
+    with variables_movable(program.concrete):
+        pack_variables(program.concrete)
+        before = held_bytes()
+        variables[1].assign_add(tf.ones((SIDE, SIDE)))
+        with variables_aside(program.concrete) as aside:
+            assert not aside
+        assert held_bytes() == before
 
 
 def test_planning_begins_with_it(step):
@@ -118,3 +154,95 @@ def test_planning_begins_with_it(step):
     prepared(program, parse_request(0.5, "auto", None, "roofline", 1.0, "free", True), None)
     places = {np.asarray(each.value()).ctypes.data for each in variables}
     assert len(places) == COUNT
+
+
+def test_a_write_amid_the_move_is_kept(step, monkeypatch):
+    """What was moved before it comes back."""
+    program, variables, constant = step
+    pack_variables(program.concrete)
+    copied = []
+
+    def slow_copy(tensor):
+        copied.append(outside_tensor(tensor))
+        if len(copied) == 2:
+            for each in variables[1:]:
+                each.assign_add(tf.ones((SIDE, SIDE)))
+        return copied[-1]
+
+    monkeypatch.setattr(variable_places, "outside_tensor", slow_copy)
+    before = held_bytes()
+    with variables_movable(program.concrete), variables_aside(program.concrete) as aside:
+        assert not aside
+        assert held_bytes() == before
+    assert variables[0].numpy().tobytes() == constant.tobytes()
+    assert all(each.numpy()[1, 1] == 1.0 for each in variables[1:])
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 3, 4), (1,) * 9])
+@pytest.mark.parametrize("kind", ["float64", "bfloat16", "int64", "bool", "complex64"])
+def test_every_kind_of_variable_comes_back_with_its_bits(kind, shape):
+    """And afterwards it is read without a copy, as before."""
+    dtype = tf.as_dtype(kind)
+    check_return(tf.constant(np.ones(shape, dtype.as_numpy_dtype)))
+
+
+@pytest.mark.parametrize("value", [-0.0, 1e-45, np.nan])
+def test_a_scalar_comes_back_with_its_bits(value):
+    check_return(tf.constant(value))
+
+
+def check_return(value):
+    variable = tf.Variable(value)
+    step = tf.function(lambda: variable.assign(variable))
+    before = variable.numpy().tobytes()
+    with variables_aside(step.get_concrete_function()) as aside:
+        outside = variable.value()
+        assert aside
+    assert variable.numpy().tobytes() == before
+    one, other = variable.value(), variable.value()
+    assert address_of(one) == address_of(other) != address_of(outside)
+
+
+def test_empty_variables_say_nothing_of_writes():
+    """They have no buffer, and any address."""
+    variables = [tf.Variable(tf.zeros((3, size))) for size in (0, 2)]
+    step = tf.function(lambda: [each.assign_add(each) for each in variables])
+    concrete = step.get_concrete_function()
+    with variables_movable(concrete):
+        for _ in range(20):
+            with variables_aside(concrete) as aside:
+                assert aside
+
+
+def test_no_write_of_another_thread_is_lost():
+    """It trains variables that the step writes too, while that is planned and tried."""
+    weights = [tf.Variable(tf.random.normal((256, 256)) / 16) for _ in range(8)]
+    average = tf.Variable(tf.zeros((1024, 256)))
+
+    @checkmate_tf.rematerialize(budget="1GiB", costs="roofline", time_limit=2)
+    def step(x):
+        with tf.GradientTape() as tape:
+            for each in weights:
+                x = tf.tanh(tf.matmul(x, each))
+            loss = tf.reduce_sum(x)
+        average.assign_add(tf.zeros_like(average))
+        return tape.gradient(loss, weights)
+
+    writes = 0
+    is_planned = threading.Event()
+
+    def train():
+        nonlocal writes
+        while not is_planned.is_set():
+            average.assign_add(tf.ones_like(average))
+            writes += 1
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    try:
+        step(tf.ones((256, 256)))
+    finally:
+        is_planned.set()
+        thread.join()
+    assert writes > 0
+    assert np.all(average == float(writes))
