@@ -37,6 +37,10 @@ _ATTEMPTS = 3
 """How often memory is looked at, at most: other threads may change it meanwhile."""
 
 
+_OF_FOUR_BITS = frozenset(["int4", "uint4"])
+"""Types of numbers that TensorFlow has no kernels to copy for."""
+
+
 @dataclass(frozen=True)
 class MemoryLayout:
     """What lies where, in the memory of the CPU's allocator, before a step.
@@ -165,14 +169,22 @@ def values_in_place(captured: Sequence[tuple[Any, Any]]) -> Iterator[tuple[Any, 
         if content is None or not hasattr(handle, "numpy"):  # or of a graph that is being built
             continue
         dtype = tf.as_dtype(content.dtype)
-        is_numeric = dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_bool
-        if not is_numeric or repr(handle) in seen:
+        if not _can_be_copied(dtype, tf.TensorShape(content.shape)) or repr(handle) in seen:
             continue
         seen.add(repr(handle))
         if tf.raw_ops.VarIsInitializedOp(resource=handle):
             one, other = (tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype) for _ in range(2))
             if address_of(one) == address_of(other):
                 yield handle, one
+
+
+def _can_be_copied(dtype: tf.DType, shape: tf.TensorShape) -> bool:
+    """Whether the buffer of a variable has an address, and kernels that copy it."""
+    if dtype.name in _OF_FOUR_BITS:
+        return False
+    is_numeric = dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_bool
+    # A scalar of a type that numpy does not have itself, like bfloat16, becomes no array.
+    return bool(is_numeric and (shape.rank or np.dtype(dtype.as_numpy_dtype).isbuiltin == 1))
 
 
 def _places(captured: Sequence[tuple[Any, Any]]) -> dict[int, tuple[int, int]]:
