@@ -38,6 +38,7 @@ from checkmate_tf.user_errors import users_lines
 from checkmate_tf.user_warnings import warn_user
 from profiles.tensorflow_internals import (
     a_tape_may_record,
+    caller_is_converted,
     compile_mark,
     is_compiled_by_xla,
     is_traced_for_xla,
@@ -249,13 +250,16 @@ class RematerializedStep:
 
     def _part_for(self, arguments: Arguments) -> Callable[..., Any]:
         """What makes the step a part of the function that is being traced."""
+        # `fit` calls a model's step as it is.
+        convert = self._model is None or caller_is_converted()
         if self._runs_unplanned(arguments):
-            return cast(Callable[..., Any], self._tracer.trace_anew(arguments, frozenset()))
+            traced = self._tracer.trace_anew(arguments, frozenset(), convert)
+            return cast(Callable[..., Any], traced)
         batch = self._batched.batch_of(arguments, self._batches.planned)
         self._batches.note(batch)
         begun = time.perf_counter()
         concrete = self._tracer.trace_anew(
-            arguments, self._batched.places(arguments, self._batches.planned)
+            arguments, self._batched.places(arguments, self._batches.planned), convert
         )
         tracing = time.perf_counter() - begun
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest

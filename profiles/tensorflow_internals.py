@@ -233,6 +233,12 @@ def converted_by_autograph(function: Any) -> Any:
     return autograph_api.tf_convert(function, enabled)
 
 
+def caller_is_converted() -> bool:
+    """Whether AutoGraph may convert the caller of the function, not to be converted, that asks."""
+    statuses = [each.status for each in ag_ctx._control_ctx()]
+    return bool(statuses[-2:-1] != [ag_ctx.Status.DISABLED])
+
+
 def is_compiled_by_xla(function: Any) -> bool:
     """Whether `function` is a tf.function with jit_compile=True."""
     return bool(getattr(function, "_jit_compile", None))

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.trace.batched_arguments import Arguments, narrowed, shape_of
@@ -94,10 +96,10 @@ class Tracer:
             traced.narrowed[key] = self._tf_function(specs)
         return _concrete(traced.narrowed[key], *arguments)
 
-    def trace_anew(self, arguments: Arguments, places: frozenset[int]) -> Any:
-        """As `trace`, of what the step's code does now."""
+    def trace_anew(self, arguments: Arguments, places: frozenset[int], convert: bool = True) -> Any:
+        """As `trace`, of what the step's code does now; AutoGraph need not `convert` it."""
         specs = narrowed(self._input_signature, arguments, places)
-        return _concrete(self._tf_function(specs), *arguments)
+        return _concrete(self._tf_function(specs, convert), *arguments)
 
     def note_new_trace(self, arguments: Arguments) -> None:
         """Warn, once, of an argument whose changes cost a new trace again and again."""
@@ -109,7 +111,7 @@ class Tracer:
         made = [_tensor_for(spec, value) for spec, value in zip(specs, values, strict=False)]
         return (*made, *values[len(made) :])
 
-    def _tf_function(self, signature: Any = None) -> Any:
+    def _tf_function(self, signature: Any = None, convert: bool = True) -> Any:
         """A tf.function of the step that has not been traced; of a tf.function, its like.
 
         `signature` may stand for that of a tf.function.
@@ -118,7 +120,8 @@ class Tracer:
         if _is_concrete(function):
             return function
         if not hasattr(function, "python_function"):
-            return tf.function(_with_variables(function))
+            # Converted once: a second conversion would exchange the classes of the user's errors.
+            return tf.function(_with_variables(function, convert), autograph=False)
         return tf.function(
             function.python_function,
             input_signature=signature or function.input_signature,
@@ -131,12 +134,14 @@ class _OneObject(tf.types.experimental.TraceType):  # type: ignore[misc]
 
     A tf.function takes other variables of the same shape into a trace that it has. A plan belongs
     to the variables that it was made with. And it takes no objects that can't be hashed, or that
-    nothing can refer to weakly.
+    nothing can refer to weakly. A trace has the tensors in the object as constants, so that the
+    object with others in it is another call, too.
     """
 
     def __init__(self, value: Any) -> None:
         self._value = _reference(value)
         self._number = id(value)
+        self._tensors = _tensors_in(value)
 
     def is_subtype_of(self, other: Any) -> bool:
         return self.__eq__(other)
@@ -154,7 +159,12 @@ class _OneObject(tf.types.experimental.TraceType):  # type: ignore[misc]
         if not isinstance(other, _OneObject):
             return False
         value = self._value()
-        return bool(value is not None and value is other._value())
+        return (
+            value is not None
+            and value is other._value()
+            and len(self._tensors) == len(other._tensors)
+            and all(map(operator.is_, self._tensors, other._tensors))
+        )
 
     def __hash__(self) -> int:
         return self._number
@@ -177,6 +187,16 @@ def _reference(value: Any) -> Callable[[], Any]:
         return lambda: value
 
 
+def _tensors_in(value: Any) -> list[Any]:
+    """Tensors and arrays that the attributes of `value` are, or hold in lists and dictionaries."""
+    if isinstance(value, tf.Variable):
+        return []
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    attributes = [getattr(value, name, None) for name in (*getattr(value, "__dict__", ()), *slots)]
+    leaves = tf.nest.flatten(attributes)
+    return [each for each in leaves if isinstance(each, tf.Tensor | np.ndarray)]
+
+
 def _held(value: Any) -> Any:
     return _Held(value) if isinstance(value, tf.Variable) or _is_no_argument(value) else value
 
@@ -192,16 +212,14 @@ def _is_no_argument(value: Any) -> bool:
     return kind.__hash__ is None or not kind.__weakrefoffset__
 
 
-def _with_variables(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_variables(function: Callable[..., Any], convert: bool) -> Callable[..., Any]:
     """A function that is given `_Held` objects, and gives them to `function` as they are."""
 
     def release(value: Any) -> Any:
         return value.value if isinstance(value, _Held) else value
 
-    # Not to be converted: else its line would be among the user's in the text of an error.
-    converted: Any = converted_by_autograph(function)
+    converted: Any = converted_by_autograph(function) if convert else function
 
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     @functools.wraps(function, updated=())
     def with_variables(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = tf.nest.map_structure(release, (args, kwargs))
@@ -243,14 +261,14 @@ class _ChangingArguments:
 
     def __init__(self, signature: inspect.Signature | None) -> None:
         self._signature = signature
-        self._before: dict[str, tuple[list[Any], list[Any]]] = {}
+        self._before: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
         self._changes: Counter[tuple[str, str]] = Counter()
 
     def note(self, arguments: Arguments) -> None:
         """Compare the arguments of a new trace with those of the one before."""
-        now = {name: _plain_and_shapes(value) for name, value in self._named(arguments).items()}
-        for name, (plain, shapes) in now.items():
-            old_plain, old_shapes = self._before.get(name, (plain, shapes))
+        now = {name: _what_may_change(value) for name, value in self._named(arguments).items()}
+        for name, (plain, shapes, inside) in now.items():
+            old_plain, old_shapes, old_inside = self._before.get(name, (plain, shapes, inside))
             if plain != old_plain:
                 values = f"{old_plain[0]!r}, then {plain[0]!r}" if old_plain and plain else "others"
                 how = "pass it as a tensor (tf.constant, or a tf.Variable that you assign to)"
@@ -258,12 +276,15 @@ class _ChangingArguments:
             elif shapes != old_shapes:
                 how = "pad it, or pass batch_size=… where only the batch differs"
                 self._count(name, f"the shape of {name!r} has changed again", how)
+            elif inside != old_inside:
+                how = "pass what is in it as arguments, or in a tuple or a dictionary"
+                self._count(name, f"what is in {name!r} has changed again", how)
         self._before = now
 
     def _count(self, name: str, what: str, how: str) -> None:
         self._changes[name, how] += 1
         if self._changes[name, how] == _CHANGES:
-            warn_user(f"{what}: each new one is traced again, which takes time; {how}")
+            warn_user(f"{what}: each new one is traced again, which takes time and memory; {how}")
 
     def _named(self, arguments: Arguments) -> dict[str, Any]:
         args, kwargs = arguments
@@ -272,7 +293,10 @@ class _ChangingArguments:
         return dict(self._signature.bind(*args, **kwargs).arguments)
 
 
-def _plain_and_shapes(value: Any) -> tuple[list[Any], list[Any]]:
+def _what_may_change(value: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Numbers and texts, shapes, and which tensors are in objects."""
     leaves = tf.nest.flatten(value)
     plain = [each for each in leaves if isinstance(each, bool | int | float | complex | str)]
-    return plain, [shape_of(each) for each in leaves]
+    objects = [each.value for each in leaves if isinstance(each, _Held)]
+    inside = [id(tensor) for each in objects for tensor in _tensors_in(each)]
+    return plain, [shape_of(each) for each in leaves], inside

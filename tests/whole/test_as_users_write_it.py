@@ -5,6 +5,7 @@ Every test compares with the plain step: Keras' own `fit`, or `tf.function`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -104,6 +105,41 @@ def test_a_method_of_an_object_with_slots():
     for each in (one, other, one):
         same(each.step(numbers()), plain(numbers(), each.kernel))
     assert Slots.step.plan is not None
+
+
+@dataclasses.dataclass
+class Batch:
+    """Which TensorFlow takes for no argument: it can't be hashed."""
+
+    x: tf.Tensor
+
+
+def test_an_object_whose_tensors_change():
+    kernel, batch = weights(), Batch(numbers())
+    step = planned(lambda batch: loss_and_gradient(batch.x, kernel))
+    plain = tf.function(loss_and_gradient)
+
+    def train(count):
+        for seed in range(count):
+            batch.x = numbers(seed=seed)
+            same(step(batch), plain(batch.x, kernel))
+
+    with pytest.warns(UserWarning, match="what is in 'batch' has changed again"):
+        train(4)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "bool", "complex64"])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_variable_of_any_type_that_the_step_writes(dtype, shape):
+    kernel = weights()
+    written = tf.Variable(tf.cast(tf.zeros(shape), dtype), trainable=False)
+
+    def step(x):
+        written.assign(tf.cast(tf.ones(shape), dtype))
+        return loss_and_gradient(x, kernel)
+
+    same(planned(step, trial_run=True)(numbers()), loss_and_gradient(numbers(), kernel))
+    assert np.all(tf.cast(written, tf.float32) == 1)
 
 
 def test_a_class_method():

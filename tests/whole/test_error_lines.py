@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 
+import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
+import checkmate_tf
 from checkmate_tf import extract, rewrite
 from solvers import Schedule
 
@@ -53,6 +56,40 @@ def rewritten(function):
     for number, node in enumerate(graph.nodes):
         steps += [number, number] if node.recomputable else [number]
     return rewrite(concrete, Schedule(steps))
+
+
+class DivergedError(Exception):
+    """An error of the user's, with more than a message."""
+
+    def __init__(self, layer, *, code):
+        super().__init__(layer)
+        self.code = code
+
+
+class Diverging(keras.Model):
+    """Its training ends in that error."""
+
+    def call(self, x):
+        return x
+
+    def train_step(self, data):
+        raise DivergedError("dense", code=7)
+
+
+def test_an_error_while_the_step_is_traced_is_the_users_own():
+    """In `fit`, where Keras converts no code, and in a function, where TensorFlow does."""
+    model = Diverging()
+    model.compile("sgd", "mse", jit_compile=False)
+    model = checkmate_tf.rematerialize(model, budget="50%", batch_size=4)
+    with pytest.raises(DivergedError) as caught:
+        model.fit(np.ones((4, 8)), np.ones((4, 8)), verbose=0)
+    assert (caught.value.args, caught.value.code) == (("dense",), 7)
+
+    def step(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        checkmate_tf.rematerialize(step, budget="50%")(tf.ones(4))
 
 
 @pytest.mark.parametrize("outer", [lambda step: step, tf.function], ids=["eager", "outer"])
