@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ PLAN = plan_of()
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_real_step(compiled, monkeypatch):
     monkeypatch.setenv("CHECKMATE_TF_PLANS", "off")
+    gc.collect()  # what other tests have left must not go meanwhile
     seen = steps.compare(SMALL, compiled, time_limit=2)
     assert seen.plan is not None
     assert (seen.plan.compiled_peak is not None) == compiled
@@ -26,8 +28,11 @@ def test_a_real_step(compiled, monkeypatch):
     facts = dict(facts_of(seen))
     assert "variables" in facts["after 3 steps"]
     assert "by the plan" in facts["time of a step"]
-    # Whether a step keeps its budget to the byte is a matter of chance where tests run beside it.
-    if seen.peaks is not None:
+    # Whether a step keeps its budget to the byte is a matter of chance where other tests have left
+    # something; so is, of XLA's small one, what the allocator shows.
+    if compiled:
+        assert seen.plan.compiled_peak < seen.plan.compiled_baseline_peak
+    elif seen.peaks is not None:
         plain, ours = seen.peaks
         assert ours < plain
 
