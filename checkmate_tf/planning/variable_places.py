@@ -115,7 +115,7 @@ def outside_tensor(tensor: Any) -> Any:
 
 
 def _moved_out(concrete: Any, watch: VariableWatch) -> list[_Place]:
-    """Where the values are now; that of a variable which somebody writes meanwhile ends it."""
+    """Where the values are now; the first write of somebody else that is seen ends the moving."""
     places = []
     for handle, value in watch.let_go(concrete):
         outside = outside_tensor(value)
@@ -152,7 +152,8 @@ def _take_new_buffer(handle: Any, dtype: tf.DType) -> None:
     """Let a variable copy its value from numpy's memory into the allocator's.
 
     A kernel does so under the variable's lock before it writes a slice, here an empty one: no write
-    of another thread is lost. From then on it lets every reader copy, which is undone.
+    of another thread is lost. It also makes the variable copy its value for every reader, which is
+    switched off again.
     """
     begin, stride = (outside_tensor(np.array([each], np.int32)) for each in (0, 1))
     nothing = np.empty(0, dtype.as_numpy_dtype)

@@ -20,7 +20,8 @@ from checkmate_tf.trace.program import Program, Tensor
 from checkmate_tf.trace.repeatability import NO_UPDATES, InPlaceUpdates
 
 _LEFT_OUT = PASS_THROUGH - NO_GRADIENTS
-"""Views for which their input stands. A function that holds the step may be differentiated."""
+"""Views that are not emitted: their input stands for them. Those that stop gradients are, for the
+function around the step may be differentiated."""
 
 _NO_ALIASES: Mapping[int, Any] = {}
 
@@ -53,7 +54,7 @@ class Instances:
         self.emitter = emitter
         self.number = {op.name: place for place, op in enumerate(program.operations)}
         self.newest: dict[tuple[int, int], Any] = {}
-        self.copies: dict[int, Any] = {}
+        self.copies: dict[int, Any] = {}  # by operation number: what was emitted for it last
         self.views: dict[tuple[str, int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
         self.tiny = {(tensor.producer, tensor.index) for tensor in tiny}
 
