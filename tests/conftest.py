@@ -28,3 +28,12 @@ def _earlier_modules_are_no_garbage():
     """What is there stays: each of many collections would go through all of it, for a second."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def memory_in_one_piece():
+    """For tests that measure: what earlier ones have left is none of their memory."""
+    from tests import memory  # needs TensorFlow, which many modules do without
+
+    with memory.memory_in_one_piece():
+        yield

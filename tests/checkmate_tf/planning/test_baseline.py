@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 import tensorflow as tf
 
@@ -13,6 +11,8 @@ from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 
 if held_bytes() is None:
     pytest.skip("the allocator keeps no count", allow_module_level=True)
+
+pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
 
 SHARE = 0.75
 """Far from the least that is possible, for what is tested is not the plan."""
@@ -29,7 +29,6 @@ def test_a_share_counts_from_the_measured_peak(step):
     x = tf.ones((8192, SIZE))
     plain = tf.function(step)
     plain(x)
-    gc.collect()  # what other tests have left must not count as held
     held = held_bytes()
     peak = checkmate_tf.measure_peak(plain, x)
     kept = checkmate_tf.rematerialize(step, **OPTIONS)

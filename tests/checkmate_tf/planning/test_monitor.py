@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import warnings
 
 import numpy as np
@@ -13,6 +12,8 @@ import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.monitor import MonitoredStep
 from tests.steps import noisy_question
+
+pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
 
 BYTES = 4 << 20
 
@@ -95,7 +96,6 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
             loss = tf.reduce_sum(x)
         return loss, tape.gradient(loss, weights)
 
-    gc.collect()  # what other tests have left must not count as held
     x = tf.ones((4096, 256))
     expected = tf.function(step)(x)[1].numpy()
     kept = checkmate_tf.rematerialize(step, budget=0.8, time_limit=6)

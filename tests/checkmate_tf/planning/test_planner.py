@@ -17,6 +17,8 @@ from tests import dense_steps
 if held_bytes() is None:
     pytest.skip("the allocator keeps no count", allow_module_level=True)
 
+pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
+
 SIZE = 1999  # of no network whose kernels a stored profile knows
 
 
@@ -54,7 +56,6 @@ def test_kernels_that_were_measured_are_let_go(no_collection):
 def test_training_under_way_goes_on_by_the_leanest_plan_until_there_is_room_again():
     step = dense_steps.loss_and_gradient(dense_steps.some_weights(), depth=24)
     x = tf.ones((2048, dense_steps.SIZE))
-    gc.collect()  # what other tests have left must not count as held
     room = 40 << 20
     kept = checkmate_tf.rematerialize(
         step, budget=held_bytes() + room, solver="linearized_greedy", time_limit=5

@@ -22,6 +22,8 @@ from checkmate_tf.planning.variable_places import (
 )
 from checkmate_tf.trace.program import resolve
 
+pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
+
 SIDE = 1024
 BYTES = 4 * SIDE * SIDE
 COUNT = 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 
 import keras
@@ -16,6 +15,7 @@ from checkmate_tf.memory import measure
 from checkmate_tf.memory.measure import held_bytes, measure_peak
 from solvers import Status, simulate, solve
 from tests.dense_steps import dense_model
+from tests.memory import memory_in_one_piece
 
 MIB = 2**20
 WIDTH = 128
@@ -37,9 +37,9 @@ def chain(weights, depth=8):
 def question():
     """A step, an example of its arguments, and a budget in bytes."""
     weights = tf.Variable(tf.random.stateless_normal((WIDTH, WIDTH), (1, 2)) / 11)
-    gc.collect()
     batch = (tf.TensorSpec((None, WIDTH)), tf.TensorSpec(()))
-    return chain(weights), batch, held_bytes() + ROOM
+    with memory_in_one_piece():
+        yield chain(weights), batch, held_bytes() + ROOM
 
 
 @pytest.fixture(scope="module")

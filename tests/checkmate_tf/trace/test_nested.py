@@ -123,6 +123,7 @@ def loops_in_a_row(x):
     return loss, tape.gradient(loss, x)
 
 
+@pytest.mark.usefixtures("memory_in_one_piece")
 def test_a_loop_that_runs_again_does_not_keep_what_it_kept_before():
     """The plan that holds the least holds what one loop keeps, not what three do."""
     spec = tf.TensorSpec((512, 256))

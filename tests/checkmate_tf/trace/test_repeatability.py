@@ -116,6 +116,7 @@ def test_what_was_read_before_a_write_stays_as_it_was():
 
 
 @pytest.mark.skipif(default_device() != "CPU:0", reason="other devices have no one order")
+@pytest.mark.usefixtures("memory_in_one_piece")
 @pytest.mark.parametrize("optimizer", ["momentum", "RMSprop"])
 def test_every_step_holds_the_same_bytes(optimizer):
     """Once the state is that of steps before, by the allocator's own peak."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import warnings
 
 import pytest
@@ -15,6 +14,8 @@ from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 if held_bytes() is None:
     pytest.skip("the allocator keeps no count", allow_module_level=True)
 
+pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
+
 MANY = 40 << 20
 
 
@@ -24,7 +25,6 @@ def x():
 
 
 def rematerialized(**options):
-    gc.collect()  # what other tests have left must not count as held
     step = tf.function(loss_and_gradient(some_weights(), depth=16), jit_compile=True)
     return checkmate_tf.rematerialize(
         step, budget=held_bytes() + MANY, solver="linearized_greedy", time_limit=5, **options

@@ -9,6 +9,14 @@ from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning import baseline, planner
 from tests.checkmate_tf.planning.kept.starts import DEPTH
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
+from tests.memory import memory_in_one_piece
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_piece():
+    """What earlier modules have left is none of these steps' memory."""
+    with memory_in_one_piece():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,7 @@ def test_a_step_that_refuses_made_up_inputs_is_tried_at_no_later_start(step, x, 
     assert searches == []
 
 
+@pytest.mark.usefixtures("memory_in_one_piece")
 def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
     budget = held_bytes() + DEPTH * x.dtype.size * x.shape.num_elements()
     asked = {"budget": budget, "on_infeasible": "min"}  # the rule may know no leaner plan
@@ -92,10 +93,12 @@ def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
     assert second.plan.origin.resident - first.plan.origin.resident >= len(beside)
 
 
+@pytest.mark.usefixtures("memory_in_one_piece")
 def test_what_was_too_little_is_planned_anew_where_there_is_enough(step, x, counted, capsys):
     """The leanest plan of a start beside another model is not that of one without it."""
-    asked = {"budget": held_bytes() + (40 << 20), "on_infeasible": "min"}
-    other_model = tf.zeros((39 << 20,), tf.uint8)
+    room = 40 << 20
+    asked = {"budget": held_bytes() + room, "on_infeasible": "min"}
+    other_model = tf.zeros((room - (64 << 10),), tf.uint8)
     with pytest.warns(UserWarning, match="is too small"):
         first, _ = start(step, x, **asked)
     assert first.plan.overhead > 0

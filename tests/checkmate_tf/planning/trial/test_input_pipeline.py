@@ -34,6 +34,7 @@ def most_held():
     return most
 
 
+@pytest.mark.usefixtures("memory_in_one_piece")
 def test_as_many_batches_are_ready_as_in_fit():
     begin = held_bytes()
     batches = batches_like([outside_tensor(tf.ones((SIDE, SIDE)))])

@@ -355,6 +355,7 @@ def test_no_generator_moves(costs, tmp_path, monkeypatch):
     assert numbers(plan=True) == numbers(plan=False)
 
 
+@pytest.mark.usefixtures("memory_in_one_piece")
 def test_random_numbers_are_not_used_up():
     """Operations that draw from their kernel's generator give what they give the plain step."""
     noisy, x, expected = noisy_question()

@@ -21,6 +21,7 @@ from solvers import Schedule
 from tests.steps import SPEC, extraction_of
 
 
+@pytest.mark.usefixtures("memory_in_one_piece")
 def test_copies_do_not_count_and_are_freed():
     """What a trial says is what the step itself holds; afterwards all is free again."""
     weights = [tf.Variable(tf.ones((1024, 1024)) / 1024) for _ in range(8)]
