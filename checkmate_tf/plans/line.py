@@ -5,8 +5,8 @@ from __future__ import annotations
 from checkmate_tf.plans.plan import Plan
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
-_DIGITS = 10
-"""The unit is the largest of which the budget has so many."""
+_LEAST, _MOST = 10, 100_000
+"""A size has so many of its unit: enough to tell two apart, and not too many to read."""
 
 
 def line_about(plan: Plan, source: str) -> str:
@@ -26,12 +26,13 @@ def line_about(plan: Plan, source: str) -> str:
         >>> plan = Plan(graph, solution.schedule, *sizes, 0.153, solution, seconds={"solve": 21.3})
         >>> line_about(plan, "plan kept")
         '130 → 57 MiB forecast (budget 58 MiB), 15 % more time, planned in 21 s, plan kept'
+        >>> line_about(replace(plan, budget=16 << 30), "plan kept").split(", ")[0]
+        '130 → 57 MiB forecast (budget 16384 MiB)'
     """
     before = plan.compiled_baseline_peak or plan.measured_baseline_peak or plan.baseline_peak
     after = plan.compiled_peak or plan.measured_peak or plan.predicted_peak
-    unit, size = next(
-        (each for each in _UNITS if plan.budget >= _DIGITS * each[1]), ("KiB", 1 << 10)
-    )
+    unit, size = _unit_of(min(before, after, plan.budget))
+    of_budget = (unit, size) if plan.budget < _MOST * size else _unit_of(plan.budget)
     unchanged = f"{before / size:.0f}"
     if plan.measured_baseline_peak is None and plan.measured_peak is not None:
         unchanged += " (forecast)"
@@ -44,7 +45,8 @@ def line_about(plan: Plan, source: str) -> str:
         how = "measured" if is_new else "measured before"
     done = "planned" if is_new else "ready"
     parts = [
-        f"{unchanged} → {after / size:.0f} {unit} {how} (budget {plan.budget / size:.0f} {unit})",
+        f"{unchanged} → {after / size:.0f} {unit} {how} "
+        f"(budget {plan.budget / of_budget[1]:.0f} {of_budget[0]})",
         extra_in_words(plan),
         f"{done} in {_seconds(sum(plan.seconds.values()))}" if plan.seconds else "",
         source,
@@ -55,6 +57,10 @@ def line_about(plan: Plan, source: str) -> str:
 def extra_in_words(plan: Plan) -> str:
     """What a plan costs, as in "7.7 % more time"."""
     return f"{_percent(plan.overhead)} more {plan.cost_name}" if plan.overhead else "no extra work"
+
+
+def _unit_of(size: int) -> tuple[str, int]:
+    return next((each for each in _UNITS if size >= _LEAST * each[1]), _UNITS[-1])
 
 
 def _percent(share: float) -> str:

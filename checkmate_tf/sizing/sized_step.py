@@ -63,7 +63,7 @@ class SizedStep:
                 self._programs[size] = resolve(self.concrete(size), size)
             except CheckmateError:
                 raise
-            except ValueError as error:
+            except (TypeError, ValueError) as error:  # too large a number is the one or the other
                 raise CheckmateError(f"the step refuses a batch of {size}: {error}") from error
         return self._programs[size]
 

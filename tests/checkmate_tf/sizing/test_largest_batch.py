@@ -167,6 +167,7 @@ def test_without_the_memory_there_is_no_trial_run(question, monkeypatch, tmp_pat
     [
         ({"budget": "64KiB"}, "too small for a batch of 1"),
         ({"budget": "50%"}, "give bytes"),
+        ({"budget": 10**30}, "the step refuses a batch of"),
         ({"budget": None}, "budget= is missing"),
         ({"budget": "2GiB", "device_memory": "1GiB"}, "more than the device's memory"),
         ({"batch": None}, "batch= is missing"),
