@@ -62,3 +62,9 @@ def read_json(path: str | Path) -> Any:
         raise CheckmateError(
             f"{path}: line {error.lineno}, column {error.colno}: not JSON: {reason}"
         ) from error
+    except RecursionError as error:
+        raise CheckmateError(f"{path}: cannot be read: it is nested too deeply") from error
+    except ValueError as error:  # Python reads no number of more than some thousand digits
+        raise CheckmateError(
+            f"{path}: cannot be read: a number in it has too many digits"
+        ) from error
