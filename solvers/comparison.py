@@ -20,6 +20,7 @@ from solvers.graph import ComputationGraph, input_order_peak
 from solvers.graph.budget import parse_budget
 from solvers.graph.files import write_whole
 from solvers.problem import Order, Solution, Status
+from solvers.programs.backends import check_name
 
 _PACKAGES = ("checkmate_tf", "numpy", "scipy", "cvxpy", "highspy", "gurobipy", "numba")
 _RULES = ("heuristic", "dynamic program")
@@ -108,6 +109,8 @@ def cases(
     for name in solvers:
         if name != ALL:
             find_solver(name)
+    if backend:
+        check_name(backend)
     return [
         Case(graph, budget, name, time_limit, order, seed, backend)
         for graph in graphs
@@ -249,7 +252,8 @@ def write_csv(rows: Iterable[Row], path: str | Path) -> None:
     writer = csv.DictWriter(text, [each.name for each in fields(Row)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in rows)
-    write_whole(path, text.getvalue())
+    # Half a surrogate pair, which a name from JSON may hold, is no sign of UTF-8.
+    write_whole(path, text.getvalue().encode(errors="replace"))
 
 
 @cache

@@ -121,6 +121,18 @@ def load_solver_file(path: Path | None) -> None:
         raise CheckmateError(f"{path}: registers no solver; decorate one with @solvers.register")
 
 
+def check_picture(path: Path) -> None:
+    """As `check_folder`, for a picture: there must be such a format, too.
+
+    Raises:
+        CheckmateError: there is none, its folder does not exist, or it is a folder itself.
+    """
+    check_folder(path)
+    from checkmate_tf.picture_files import check_format  # matplotlib takes a while
+
+    check_format(path)
+
+
 def check_folder(path: Path) -> None:
     """Refuse a file that could not be written, before hours are spent on what goes into it.
 
