@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
 from solvers.errors import CheckmateError
@@ -26,15 +27,35 @@ class Picture(Figure):
     _repr_png_ = png
 
 
+def as_text(name: str) -> str:
+    """A name for a picture: what is between dollars in it is no formula.
+
+    Example:
+        >>> print(as_text("$1 net, $2 net"))
+        \\$1 net, \\$2 net
+    """
+    return name.replace("$", r"\$")
+
+
+def check_format(path: str | Path) -> str:
+    """The format that the suffix of `path` says.
+
+    Raises:
+        CheckmateError: there is no such format.
+    """
+    kind = Path(path).suffix[1:].lower()
+    if kind not in FigureCanvasBase.get_supported_filetypes():
+        raise CheckmateError(f"{path}: a picture's file ends in .png, .pdf or .svg")
+    return kind
+
+
 def write_picture(figure: Figure, path: str | Path) -> None:
     """Write a picture, in the format that the suffix of `path` says.
 
     Raises:
         CheckmateError: there is no such format, or the file can't be written.
     """
-    kind = Path(path).suffix[1:].lower()
-    if kind not in figure.canvas.get_supported_filetypes():
-        raise CheckmateError(f"{path}: a picture's file ends in .png, .pdf or .svg")
+    kind = check_format(path)
     contents = BytesIO()
     figure.savefig(contents, format=kind, dpi=120)
     write_whole(path, contents.getvalue())

@@ -29,7 +29,15 @@ from rich.table import Table
 from experiments.anytime import Point, curve, plot_curves
 from experiments.layered_graphs import SIZES, layered_graph
 from experiments.published import public_instance, published_overhead
-from solvers import ComputationGraph, Progress, Solution, SolverError, solve
+from solvers import (
+    CheckmateError,
+    ComputationGraph,
+    Progress,
+    Solution,
+    SolverError,
+    find_solver,
+    solve,
+)
 from solvers.graph.files import write_whole
 from solvers.graph.layer_graphs import unit_chain
 from solvers.problem import Order
@@ -226,11 +234,10 @@ def as_csv(rows: Sequence[Row]) -> str:
 def questions(options: Any) -> Iterator[tuple[str, Question]]:
     """What the command line asks for, each question with its group."""
     if options.graphs:
-        for path in options.graphs:
-            graph = ComputationGraph.load(path)
+        for graph in options.graphs:
             for order in options.order:
                 for budget in options.budget:
-                    limit = options.time_limit or 60.0
+                    limit = 60.0 if options.time_limit is None else options.time_limit
                     instance = public_instance(graph.name)
                     yield "saved graphs", Question(graph, budget, order, limit, instance)
     elif options.quick:
@@ -256,6 +263,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--csv", default="results/solver_benchmark.csv", metavar="FILE")
     parser.add_argument("--plot", default="results/solver_benchmark.png", metavar="FILE")
     options = parser.parse_args(arguments)
+    if options.seeds < 1:
+        parser.error(f"argument --seeds: {options.seeds} is not a positive number")
+    try:
+        for solver in options.solver:
+            find_solver(solver)
+        options.graphs = [ComputationGraph.load(path) for path in options.graphs]
+    except CheckmateError as error:
+        parser.error(str(error))
+    for graph in options.graphs:
+        if not graph.one_pass_cost:
+            parser.error(f"{graph.name}: one pass costs nothing, so nothing is a share of it")
     for path in (options.csv, options.plot):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     console = Console(width=80, highlight=False)
@@ -273,6 +291,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rows.append(row)
                 curves.setdefault(group, {}).setdefault(solver, []).append(points)
                 write_whole(options.csv, as_csv(rows))
+    if not rows:
+        raise SystemExit("no solver has answered; nothing is written")
     plot_curves(curves, options.plot)
     console.print("overhead, bound and gap in % of one pass; published overheads beside them\n")
     for table in as_tables(rows):

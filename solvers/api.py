@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, Literal, cast, get_args
 
 from solvers.confirmation import confirmed
-from solvers.errors import AnswerError, ScheduleError, SolverError
+from solvers.errors import AnswerError, GraphError, ScheduleError, SolverError
 from solvers.graph import ComputationGraph, input_order_peak
 from solvers.graph.budget import Budget, parse_budget
 from solvers.problem import Order, Problem, Progress, Solution
@@ -23,6 +25,10 @@ no schedule, and the others work until they have a proof or the time limit is ov
 
 ALL = "all"
 """In place of a name, every solver; see `solvers.comparison.cases`."""
+
+
+SEEDS = 2**31
+"""How many seeds of random numbers there are: backends take no more."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +218,7 @@ def solve(
 
     Raises:
         BudgetError: `budget` is not a size.
+        GraphError: the graph has no nodes, or its costs are too large.
         SolverError: no such solver, it has no such option, or it is not valid on this graph.
         AnswerError: the solver's answer is not true; see `solvers.confirmation`.
 
@@ -222,17 +229,32 @@ def solve(
         2.0
     """
     entry = find_solver(solver)
-    if not time_limit > 0:
+    if not isinstance(time_limit, Real) or not time_limit > 0:
         raise SolverError(f"time limit {time_limit!r} is not a positive number of seconds")
+    if not isinstance(seed, Integral) or not 0 <= seed < SEEDS:
+        raise SolverError(f"seed {seed!r} is not a whole number from 0 to {SEEDS - 1}")
     if order not in ("fixed", "free"):
         raise SolverError(f"order {order!r} is neither 'fixed' nor 'free'")
     entry.check_options(options)
     wanted = parse_budget(budget)
+    _check_graph(graph)
     if wanted.least:
         return _solve_least(graph, entry, time_limit, order, seed, on_progress, options)
     size = wanted.in_bytes(graph.fixed_bytes, input_order_peak(graph))
     problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
     return _ask(entry, problem)
+
+
+def _check_graph(graph: ComputationGraph) -> None:
+    """Refuse what no solver can work with."""
+    if not len(graph):
+        raise GraphError(f"{graph.name}: the graph has no nodes")
+    # A schedule may compute each node once for every other one.
+    most = sys.float_info.max / len(graph)
+    if graph.one_pass_cost > most:
+        raise GraphError(
+            f"{graph.name}: the costs add up to more than {most:g}; give them in a larger unit"
+        )
 
 
 def _ask(entry: SolverEntry, problem: Problem) -> Solution:

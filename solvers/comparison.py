@@ -20,10 +20,14 @@ from solvers.graph import ComputationGraph, input_order_peak
 from solvers.graph.budget import parse_budget
 from solvers.graph.files import write_whole
 from solvers.problem import Order, Solution, Status
+from solvers.programs.backends import check_name
 
 _PACKAGES = ("checkmate_tf", "numpy", "scipy", "cvxpy", "highspy", "gurobipy", "numba")
 _RULES = ("heuristic", "dynamic program")
 """Kinds of solvers that try all they know and end."""
+
+FAILED = "failed"
+"""The status of a run that ended in an error which is none of `solvers.errors`; the note has it."""
 
 _SMALL = 20
 """Nodes up to which the solvers for small graphs take part where "all" are asked for."""
@@ -52,8 +56,8 @@ class Row:
         budget_share: the same as a share of the input-order peak, both without `fixed_bytes`.
         status: of `solvers.Status`, "optimal in form" where that is among some schedules only,
             which the note then names, "bound" where the solver was asked for no more, "over
-            budget" where all plans of a rule are, "not valid" where it refuses the graph, or
-            "wrong answer" where its answer is not true.
+            budget" where all plans of a rule are, "not valid" where it refuses the graph,
+            "wrong answer" where its answer is not true, or "failed" where it ends in an error.
         overhead, bound_overhead: cost and bound in percent of one pass, less the pass.
         gap: (cost − bound) in percent of cost.
         versions: of Python and of the packages that decide the outcome.
@@ -108,6 +112,8 @@ def cases(
     for name in solvers:
         if name != ALL:
             find_solver(name)
+    if backend:
+        check_name(backend)
     return [
         Case(graph, budget, name, time_limit, order, seed, backend)
         for graph in graphs
@@ -117,7 +123,7 @@ def cases(
 
 
 def run_case(case: Case, entry: SolverEntry | None = None) -> Row:
-    """Run one case; a solver that refuses the graph is a row that says why.
+    """Run one case; a solver that refuses the graph, or fails, is a row that says why.
 
     Args:
         entry: the solver that the case names, where this process may not know it.
@@ -160,6 +166,11 @@ def run_case(case: Case, entry: SolverEntry | None = None) -> Row:
         return Row(**{**asdict(row), "status": "wrong answer", "note": str(error)})
     except SolverError as error:
         return Row(**{**asdict(row), "note": str(error)})
+    except SystemError:  # as compiled code ends that Ctrl-C has interrupted
+        raise
+    except Exception as error:  # one run that fails must not cost the others their rows
+        note = f"{type(error).__name__}: {error}"
+        return Row(**{**asdict(row), "status": FAILED, "note": note})
     gap = None
     if solution.cost and solution.bound is not None:
         gap = 100 * max(0.0, solution.cost - solution.bound) / solution.cost
@@ -249,7 +260,8 @@ def write_csv(rows: Iterable[Row], path: str | Path) -> None:
     writer = csv.DictWriter(text, [each.name for each in fields(Row)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in rows)
-    write_whole(path, text.getvalue())
+    # Half a surrogate pair, which a name from JSON may hold, is no sign of UTF-8.
+    write_whole(path, text.getvalue().encode(errors="replace"))
 
 
 @cache

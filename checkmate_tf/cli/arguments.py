@@ -6,7 +6,7 @@ import argparse
 import runpy
 from pathlib import Path
 
-from solvers.api import SOLVERS
+from solvers.api import SEEDS, SOLVERS
 from solvers.errors import CheckmateError
 
 # The exit statuses of `checkmate-tf`, which scripts rely on.
@@ -32,9 +32,18 @@ def positive_number(text: str) -> float:
     return number
 
 
+def random_seed(text: str) -> int:
+    """A seed of random numbers, which is not negative."""
+    number = int(text)
+    if not 0 <= number < SEEDS:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to {SEEDS - 1}")
+    return number
+
+
 # argparse says "invalid whole number value: 'many'".
 whole_number.__name__ = "whole number"
 positive_number.__name__ = "number"
+random_seed.__name__ = "whole number"
 
 
 def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +62,7 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
         help="of first computations: the graph's own (default), or any that its edges allow",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of random numbers (default: 0)"
+        "--seed", type=random_seed, default=0, metavar="N", help="of random numbers (default: 0)"
     )
     parser.add_argument(
         "--backend",
@@ -110,6 +119,18 @@ def load_solver_file(path: Path | None) -> None:
         raise CheckmateError(f"{path}: {type(error).__name__}: {error}") from error
     if len(SOLVERS) == known:
         raise CheckmateError(f"{path}: registers no solver; decorate one with @solvers.register")
+
+
+def check_picture(path: Path) -> None:
+    """As `check_folder`, for a picture: there must be such a format, too.
+
+    Raises:
+        CheckmateError: there is none, its folder does not exist, or it is a folder itself.
+    """
+    check_folder(path)
+    from checkmate_tf.picture_files import check_format  # matplotlib takes a while
+
+    check_format(path)
 
 
 def check_folder(path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -13,10 +16,12 @@ from checkmate_tf.cli.arguments import (
     SOLVED,
     add_solver_arguments,
     check_folder,
+    check_picture,
     load_solver_file,
     whole_number,
 )
 from checkmate_tf.cli.comparison_tables import best_table, results_table, without_result
+from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.interrupts import noted_interrupts
 from checkmate_tf.progress import comparison_progress
 from solvers import CheckmateError, ComputationGraph
@@ -51,16 +56,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run every solver under every budget on every graph; Ctrl-C keeps the rows that are done."""
     load_solver_file(arguments.solver_file)
-    for path in (arguments.csv, arguments.plot):
-        if path is not None:
-            check_folder(path)
+    if arguments.csv is not None:
+        check_folder(arguments.csv)
+    if arguments.plot is not None:
+        check_picture(arguments.plot)
     budgets, after_budgets = _files_apart(arguments.budget)
     solvers, after_solvers = _files_apart(arguments.solver)
-    graphs = [*arguments.graphs, *after_budgets, *after_solvers]
-    if not graphs:
+    paths = list(dict.fromkeys([*arguments.graphs, *after_budgets, *after_solvers]))
+    if not paths:
         raise CheckmateError("compare needs a graph: `checkmate-tf compare GRAPH --budget 80%`")
     to_run = cases(
-        [ComputationGraph.load(path) for path in graphs],
+        _named_apart({path: ComputationGraph.load(path) for path in paths}),
         budgets,
         solvers,
         arguments.time_limit,
@@ -75,19 +81,16 @@ def run(arguments: argparse.Namespace) -> int:
             interrupts.pass_on()  # the solver that was running has answered with what it had
 
         rows = run_cases(to_run, arguments.jobs, on_row)
-    console = Console(width=80, highlight=False)
-    for graph, of_graph in groupby(rows, key=lambda row: row.graph):
-        _print(console, graph, list(of_graph))
+    try:
+        written = list(_write(rows, arguments))
+    finally:  # where one of the two fails, the other still says what was found
+        console = table_console(width=80)
+        for graph, of_graph in groupby(rows, key=lambda row: row.graph):
+            _print(console, graph, list(of_graph))
     if len(rows) < len(to_run):
-        console.print(f"stopped: {len(rows)} of {len(to_run)} runs are done")
-    if rows and arguments.csv is not None:
-        write_csv(rows, arguments.csv)
-        print(f"{arguments.csv}: {len(rows)} rows")
-    if rows and arguments.plot is not None:
-        from checkmate_tf.cli.plots import plot_comparison
-
-        plot_comparison(rows, arguments.plot)
-        print(f"{arguments.plot}: overhead against budget")
+        print(f"stopped: {len(rows)} of {len(to_run)} runs are done")
+    for line in written:
+        print(line)
     return (
         SOLVED if any(row.cost is not None or row.bound is not None for row in rows) else NO_ANSWER
     )
@@ -100,6 +103,27 @@ def _files_apart(values: list[str]) -> tuple[list[str], list[str]]:
         [each for each, file in zip(values, is_file, strict=True) if not file],
         [each for each, file in zip(values, is_file, strict=True) if file],
     )
+
+
+def _named_apart(graphs: Mapping[str, ComputationGraph]) -> list[ComputationGraph]:
+    """The graphs by their files; those with the same name get the file's in addition."""
+    names = Counter(graph.name for graph in graphs.values())
+    return [
+        graph if names[graph.name] == 1 else replace(graph, name=f"{graph.name} ({path})")
+        for path, graph in graphs.items()
+    ]
+
+
+def _write(rows: Sequence[Row], arguments: argparse.Namespace) -> Iterator[str]:
+    """Write the files that were asked for; a line about each."""
+    if rows and arguments.csv is not None:
+        write_csv(rows, arguments.csv)
+        yield f"{arguments.csv}: {len(rows)} rows"
+    if rows and arguments.plot is not None:
+        from checkmate_tf.cli.plots import plot_comparison
+
+        plot_comparison(rows, arguments.plot)
+        yield f"{arguments.plot}: overhead against budget"
 
 
 def _print(console: Console, graph: str, rows: list[Row]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from solvers import Status, format_bytes
-from solvers.comparison import Row
+from solvers.comparison import FAILED, Row
 
 _PLAIN: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 1, 0, 0)}
 
@@ -76,7 +76,8 @@ def without_result(rows: Sequence[Row]) -> Iterator[str]:
     for budget, asked in possible.items():
         for row in asked:
             if not _has_result(row):
-                budgets.setdefault((row.status, row.solver), []).append(budget)
+                status = f"{FAILED} with {row.note}" if row.status == FAILED else row.status
+                budgets.setdefault((status, row.solver), []).append(budget)
     solvers: dict[tuple[str, str], list[str]] = {}
     for (status, solver), befallen in budgets.items():
         at = "" if len(befallen) == len(possible) else f" at {', '.join(befallen)}"

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import check_folder
+from checkmate_tf.cli.arguments import check_picture
 from checkmate_tf.workloads.trial import run_trial
 from solvers import format_bytes
 
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0 if the rematerialized step kept its budget and trained on, else 1."""
-    check_folder(arguments.picture)
+    check_picture(arguments.picture)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<46}"), BarColumn(20), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:

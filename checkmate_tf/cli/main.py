@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import types
 from collections.abc import Sequence
 from typing import NoReturn
 
 from checkmate_tf import __version__
-from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER
+from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED
+from checkmate_tf.cli.consoles import replace_unknown_signs
 from solvers.errors import CheckmateError
 
 # Each is a module of this folder with `add_arguments(parser)` and `run(arguments) -> int`.
@@ -46,9 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         >>> main(["solve", "nowhere.json", "--budget", "80%"])
         2
     """
+    replace_unknown_signs()
     try:
         arguments = parser().parse_args(argv)
         status: int = _command(arguments.command).run(arguments)
+        sys.stdout.flush()
         return status
     except SystemExit as stop:  # argparse ends this way, also after --help
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
@@ -60,6 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(
             f"this command needs TensorFlow: pip install 'checkmate_tf[cpu]', or [gpu] ({error})"
         )
+    except BrokenPipeError:  # `checkmate-tf … | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SOLVED
     except KeyboardInterrupt:
         print("checkmate-tf: stopped before there was an answer", file=sys.stderr)
         return NO_ANSWER

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from rich.console import Console
 from rich.table import Table
 
 from checkmate_tf.cli.arguments import SOLVED
+from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.planning.kept.plan_store import (
     VARIABLE,
     Entry,
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             table.add_row(*_row(read_entry(path)), path.name)
         except (CheckmateError, KeyError, TypeError):
             table.add_row("broken", "–", "–", "–", "–", path.name)
-    Console().print(table)
+    table_console().print(table)
     print(f"{len(files)} plan{'s' * (len(files) > 1)} in {folder}")
     return SOLVED
 

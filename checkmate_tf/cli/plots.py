@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, ScalarFormatter
 
 from checkmate_tf.graph.operation_costs import OperationCost
-from checkmate_tf.picture_files import write_picture
+from checkmate_tf.picture_files import as_text, write_picture
 from solvers.comparison import Row
 
 _COLOUR_NAMES = [to_hex(each) for name in ("tab10", "Dark2") for each in color_sequences[name]]
@@ -75,7 +75,7 @@ def _draw(
             color=colour if is_best else "0.7",
             linewidth=1.8 if is_best else 0.8,
             zorder=3 if is_best else 2,
-            label="\n".join(solvers),
+            label=as_text("\n".join(solvers)),
         )
         # Where lines lie on each other, the next one's marker is inside the one before it.
         size = max(4.0, size - 2) if is_best else size
@@ -84,7 +84,7 @@ def _draw(
     axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_formatter(ScalarFormatter())
     axes.set_ylim(bottom=0)
-    axes.set_title(graph)
+    axes.set_title(as_text(graph))
     axes.set_xlabel("budget, % of the peak of one pass")
     axes.set_ylabel("overhead, % of one pass")
     axes.grid(alpha=0.3)
@@ -137,14 +137,14 @@ def plot_operations(
     total = sum(row.total for row in rows) or 1.0
     places = range(len(top))
     figure = Figure(figsize=(11, 1.6 + 0.32 * len(top)), layout="constrained")
-    figure.suptitle(title)
+    figure.suptitle(as_text(title))
     costs, memories = figure.subplots(1, 2, sharey=True)
     bars = costs.barh(places, [row.total for row in top], color="tab:blue")
     costs.bar_label(bars, [f"{100 * row.total / total:.1f} %" for row in top], padding=2, size=8)
     costs.margins(x=0.15)
     costs.xaxis.set_major_formatter(EngFormatter(unit=unit))
     costs.set_xlabel("cost of all runs, and its share of the step's")
-    costs.set_yticks(places, [_label(row) for row in top], size=8)
+    costs.set_yticks(places, [as_text(_label(row)) for row in top], size=8)
     costs.invert_yaxis()
     outputs = [row.memory for row in top]
     memories.barh(places, outputs, color="tab:orange", label="outputs")

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder
+from checkmate_tf.cli.arguments import SOLVED, check_picture
+from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.cli.target import TRACED, add_batch_size, load_concrete
 from checkmate_tf.graph.operation_costs import OperationCost, costs_of_nodes, costs_of_operations
 from checkmate_tf.progress import measuring_progress
@@ -41,12 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure MODULE:FUNCTION, or show the costs that a saved graph holds."""
     if arguments.plot is not None:
-        check_folder(arguments.plot)
+        check_picture(arguments.plot)
     if ":" in arguments.target and not Path(arguments.target).exists():
         title, rows, unit, notes = _of_function(arguments)
     else:
         title, rows, unit, notes = _of_graph(arguments)
-    console = Console(width=80)
+    console = table_console(width=80)
     console.print(costs_table(title, rows, unit))
     total = sum(row.total for row in rows)
     print(f"{_cost(total, unit)} in all, one after the other; {len(rows)} rows")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from checkmate_tf.cli.arguments import SOLVED, check_folder
+from checkmate_tf.cli.consoles import table_console
 from profiles.profile_files import read_profile, save_profile
 from profiles.store import cache_folder, forget, profile_files
 
@@ -41,7 +41,7 @@ def _list(arguments: argparse.Namespace) -> None:
         profile = read_profile(path)
         table.add_row(profile.device, profile.tensorflow, str(len(profile.entries)), str(path))
     if table.row_count:
-        Console().print(table)
+        table_console().print(table)
     else:
         print(f"no profiles, neither shipped nor in {cache_folder()}")
 

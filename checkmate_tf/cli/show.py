@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder
+from checkmate_tf.cli.arguments import SOLVED, check_picture
 from checkmate_tf.plans.plan import Plan
 
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan; draw it where asked to."""
     if arguments.plot is not None:
-        check_folder(arguments.plot)
+        check_picture(arguments.plot)
     plan = Plan.load(arguments.plan)
     print(f"{'step':<22}{plan.graph.name}")
     print(plan)

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from checkmate_tf.cli.arguments import (
@@ -20,6 +19,7 @@ from checkmate_tf.cli.arguments import (
     check_folder,
     load_solver_file,
 )
+from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.plans.documents import document_of
 from checkmate_tf.progress import solver_progress
 from solvers import (
@@ -94,9 +94,11 @@ def run(arguments: argparse.Namespace) -> int:
         size = solution.least_budget
     else:
         size = budget.in_bytes(graph.fixed_bytes, input_order_peak(graph))
-    Console(width=80).print(_table(graph, solution, size))
-    if solution.schedule is not None and arguments.output is not None:
-        write_whole(arguments.output, json.dumps(document_of(graph, solution, size)) + "\n")
+    try:
+        if solution.schedule is not None and arguments.output is not None:
+            write_whole(arguments.output, json.dumps(document_of(graph, solution, size)) + "\n")
+    finally:  # where one of the two fails, the other still says what was found
+        table_console(width=80).print(_table(graph, solution, size))
     if status_text(solution) == "bound":
         return SOLVED
     if solution.schedule is None:

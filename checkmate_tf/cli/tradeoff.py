@@ -10,7 +10,7 @@ from checkmate_tf.cli.arguments import (
     INFEASIBLE,
     SOLVED,
     add_planning_arguments,
-    check_folder,
+    check_picture,
     whole_number,
 )
 from checkmate_tf.cli.costs import add_costs, cost_model
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Plan, print, draw, write; Ctrl-C keeps the points that are done."""
     if arguments.plot is not None:
-        check_folder(arguments.plot)
+        check_picture(arguments.plot)
     if arguments.output is not None:
         _make_folder(arguments.output)
     from checkmate_tf.tradeoffs.tradeoff import tradeoff

@@ -9,6 +9,7 @@ The object has `graph` (its name), `solver`, `status`, `budget`, `peak`, `cost`,
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -104,10 +105,11 @@ def read(document: Mapping[str, Any], key: str, kinds: type | tuple[type, ...]) 
     Raises:
         CheckmateError: it is not there, or of another kind.
     """
-    value = document.get(key)
+    value: Any = document.get(key)
     numbers = kinds if isinstance(kinds, tuple) else (kinds,)
     is_odd = isinstance(value, bool) and bool not in numbers
-    is_odd |= isinstance(value, float) and not math.isfinite(value)
+    if isinstance(value, int | float):  # NaN is in no range, nor is an int beyond all floats
+        is_odd |= not -sys.float_info.max <= value <= sys.float_info.max
     if is_odd or not isinstance(value, kinds):
         names = " or ".join(kind.__name__ for kind in numbers)
         raise CheckmateError(f"{key} is {value!r}; {names} is expected")
@@ -140,7 +142,9 @@ def _solution(document: Mapping[str, Any], schedule: Schedule, simulation: Simul
 
 
 def _ids(graph: ComputationGraph) -> list[int | str]:
-    return [number if node.id is None else node.id for number, node in enumerate(graph.nodes)]
+    """What a plan calls the nodes: by their own ids, or by their numbers where two would be one."""
+    ids = [number if node.id is None else node.id for number, node in enumerate(graph.nodes)]
+    return ids if len(set(ids)) == len(ids) else list(range(len(graph)))
 
 
 def _numbers(schedule: list[Any], graph: ComputationGraph) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from checkmate_tf.picture_files import Picture
+from checkmate_tf.picture_files import Picture, as_text
 from checkmate_tf.plans.layers import layer_names
 from checkmate_tf.plans.table import shortened
 from solvers import ComputationGraph, Schedule, simulate
@@ -96,7 +96,7 @@ def _draw_memory(
     axes.stackplot(
         range(len(schedule)),
         [curve / _MEBIBYTE for curve in curves.values()],
-        labels=[shortened(name, 40) for name in curves],
+        labels=[as_text(shortened(name, 40)) for name in curves],
         colors=["0.8", *colours[: len(shown)], *["0.6"] * bool(rest), "0.3"],
         step="mid",
     )

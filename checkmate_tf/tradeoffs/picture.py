@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 
-from checkmate_tf.picture_files import Picture, write_picture
+from checkmate_tf.picture_files import Picture, as_text, write_picture
 
 if TYPE_CHECKING:
     from checkmate_tf.tradeoffs.result import Tradeoff
@@ -45,7 +45,7 @@ def draw(result: Tradeoff, path: str | Path | None = None) -> Picture:
 
     shares = axes.secondary_xaxis("top", functions=(share_of, size_of))
     shares.set_xlabel("% of the plain peak")
-    axes.set_title(result.name)
+    axes.set_title(as_text(result.name))
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small", loc="upper right")
     if path is not None:

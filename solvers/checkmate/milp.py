@@ -14,7 +14,7 @@ from solvers.checkmate.formulation import (
     build_unpartitioned,
     fits_in_memory,
 )
-from solvers.checkpointing.incumbent import BY_RULE, Incumbent
+from solvers.checkpointing.incumbent import BY_RULE, Incumbent, by_rule
 from solvers.graph import ComputationGraph, Schedule, input_order_peak, simulate
 from solvers.graph.bounds import lift_bound, node_over_budget
 from solvers.problem import PROVED, Order, Problem, Solution, Status, answer
@@ -26,6 +26,9 @@ Build = Callable[[ComputationGraph, float], FrontierProgram]
 
 _ATTEMPTS = 4
 """Programs that are solved at most, each with less memory than the one before."""
+
+_ROUNDING = 1e-6
+"""Share of the budget by which what a backend lets pass may be above it."""
 
 _RULES_SHARE = 1 / 3
 """The most of the time that simple rules get before the program is built; it starts from their
@@ -130,7 +133,7 @@ def _answer(
         own = simulate(graph, outcome.schedule).cost
         incumbent.offer(outcome.schedule)
     schedule, cost = incumbent.schedule, incumbent.cost
-    note = f"the time was up; {BY_RULE}" if schedule is not None and cost < own else ""
+    note = by_rule(problem) if schedule is not None and cost < own else ""
     if outcome.status is Status.INFEASIBLE and schedule is None:
         note = _NO_SOLUTION
     bound = graph.one_pass_cost if outcome.bound is None else outcome.bound
@@ -196,7 +199,8 @@ def _minimize(problem: Problem, build: Build, incumbent: Incumbent) -> _Outcome:
         peak = simulate(graph, schedule).peak
         if peak <= problem.budget:
             return _Outcome(schedule, result.status, bound, statistics)
-        memory -= peak - problem.budget
+        # More each time: a backend does not tell apart budgets that differ by a few bytes.
+        memory -= max(peak - problem.budget, attempt * _ROUNDING * problem.activation_budget)
     return _Outcome(None, Status.TIMEOUT, bound, statistics)
 
 

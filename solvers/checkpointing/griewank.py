@@ -67,11 +67,14 @@ def griewank_matrices(graph: ComputationGraph, slots: int) -> Matrices:
 
 def _splits(start: int, end: int, checkpoints: int) -> Iterator[tuple[int, int]]:
     """Where revolve sets checkpoints in the states from `start` to before `end`: (middle, end)."""
-    while end - start > 1 and checkpoints > 1:
-        middle = start + _advance(end - start, checkpoints)
-        yield middle, end
-        yield from _splits(middle, end, checkpoints - 1)
-        end = middle
+    waiting = [(start, end, checkpoints)]  # not by recursion: chains are longer than it is deep
+    while waiting:
+        start, end, checkpoints = waiting.pop()
+        while end - start > 1 and checkpoints > 1:
+            middle = start + _advance(end - start, checkpoints)
+            yield middle, end
+            waiting.append((middle, end, checkpoints - 1))
+            end = middle
 
 
 def _advance(steps: int, checkpoints: int) -> int:

@@ -19,6 +19,11 @@ BY_RULE = "this is a heuristic's answer"
 """The note of an answer that the solver did not find itself."""
 
 
+def by_rule(problem: Problem) -> str:
+    """`BY_RULE`, and whether that is for lack of time."""
+    return BY_RULE if problem.seconds_left else f"the time was up; {BY_RULE}"
+
+
 class Incumbent:
     """The cheapest schedule under budget so far, of those offered and those of every rule.
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvers.checkpointing.incumbent import BY_RULE, Incumbent
-from solvers.cutting_planes.relaxation import Cut, Relaxation, build_relaxation
+from solvers.checkpointing.incumbent import Incumbent, by_rule
+from solvers.cutting_planes.relaxation import Cover, Cut, Relaxation, build_relaxation
 from solvers.cutting_planes.schedules import Candidate, Violation, build_candidate
 from solvers.graph import ComputationGraph, Schedule, simulate
 from solvers.graph.bounds import least_need
@@ -64,18 +64,21 @@ class Question:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What a relaxation constrains: memory at the critical steps, and the cuts."""
+    """What a relaxation constrains: memory at the critical steps, the cuts and the covers."""
 
     critical_steps: tuple[int, ...]
     cuts: frozenset[Cut] = frozenset()
+    covers: frozenset[Cover] = frozenset()
 
     def __len__(self) -> int:
-        return len(self.critical_steps) + len(self.cuts)
+        return len(self.critical_steps) + len(self.cuts) + len(self.covers)
 
     def adding(self, violation: Violation) -> Constraints:
         """These and those that `violation` asks for."""
         steps = {*self.critical_steps, *violation.critical_steps}
-        return Constraints(tuple(sorted(steps)), self.cuts | violation.cuts)
+        return Constraints(
+            tuple(sorted(steps)), self.cuts | violation.cuts, self.covers | violation.covers
+        )
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,11 @@ def next_pass(
     if not constraints.critical_steps:
         return Pass(state, (Schedule(range(len(graph))),), exhausted=True)
     relaxation = build_relaxation(
-        graph, question.budget, constraints.critical_steps, constraints.cuts
+        graph,
+        question.budget,
+        constraints.critical_steps,
+        constraints.cuts,
+        covers=constraints.covers,
     )
     result = question.solver(
         relaxation.linear,
@@ -235,7 +242,7 @@ def solve_cutting_planes(problem: Problem) -> Solution:
     state = first_state(question)
     incumbent = Incumbent(problem)
     own = math.inf  # cost of the best schedule that no simple rule has found
-    infeasible = False
+    infeasible = stopped = False
     running: Future[Pass] | None = None
     pool = ThreadPoolExecutor(1)
     try:
@@ -250,7 +257,10 @@ def solve_cutting_planes(problem: Problem) -> Solution:
             _report(problem, incumbent, state)
             if found.exhausted or found.cut_short:
                 break
+        if not infeasible:
+            _ask_rules(incumbent)
     except KeyboardInterrupt:
+        stopped = True
         stop.set()
         if running is not None and running.exception() is None:
             state = running.result().state
@@ -267,13 +277,32 @@ def solve_cutting_planes(problem: Problem) -> Solution:
         proved=problem.order == "fixed" and proved,
         infeasible=problem.order == "fixed" and infeasible,
         least_budget=incumbent.least_budget,
-        note=f"the time was up; {BY_RULE}" if incumbent.cost < own else "",
+        note="stopped" if stopped else _note(problem, incumbent, own, infeasible),
         statistics={
             "passes": state.passes,
             "critical steps": len(state.constraints.critical_steps),
             "cuts": len(state.constraints.cuts),
         },
     )
+
+
+def _ask_rules(incumbent: Incumbent) -> None:
+    """Try the simple rules until one of their plans is under budget, where nothing else is."""
+    plans = -1
+    while incumbent.schedule is None and incumbent.plans > plans:
+        plans = incumbent.plans
+        incumbent.work(_RULES_SECONDS)
+
+
+def _note(problem: Problem, incumbent: Incumbent, own: float, infeasible: bool) -> str:
+    """What to say where the answer is not the method's own, or there is none."""
+    if infeasible:
+        in_order = "nothing is under budget in input order, the only one that this method knows"
+        return in_order if problem.order == "free" else ""
+    if incumbent.schedule is None:
+        is_over = not problem.seconds_left
+        return "the time was up" if is_over else "nothing that this method tries is under budget"
+    return by_rule(problem) if incumbent.cost < own else ""
 
 
 def _meanwhile(running: Future[Pass], problem: Problem, incumbent: Incumbent, state: State) -> Pass:

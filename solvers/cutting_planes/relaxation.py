@@ -19,8 +19,15 @@ A cut (T_k, q) adds W[k,i], which says that v_i is retained through segment k, a
     (e)  W[k,i] ≥ A[k,i] + L[k,i] − 1 − R[k,i]
     (f)  Σ_{i ∉ N(q)} M_i W[k,i] + (workspace_q + Σ_{i ∈ N(q)} M_i) R[k,q] ≤ budget
 
-N(q) is q with its dependencies. Every schedule under budget satisfies (a) to (f), so the optimum is
-a lower bound. Values without memory are always live at no cost. They are no variables.
+N(q) is q with its dependencies. A cover (T_k, C), of values that are over budget together while
+v_{T_k} is first computed, adds
+
+    (g)  Σ_{i ∈ C} L[k,i] ≤ |C| − 1
+
+which (d) says as well, but not to backends: their sums of bytes have nine digits.
+
+Every schedule under budget satisfies (a) to (g), so the optimum is a lower bound. Values without
+memory are always live at no cost. They are no variables.
 """
 
 from __future__ import annotations
@@ -38,6 +45,9 @@ from solvers.programs.linear_program import LinearModel, Vector
 Booleans = NDArray[np.bool_]
 Cut = tuple[int, int]
 """(T_k, q): the cut for a recomputation of q in the segment that ends with T_k."""
+
+Cover = tuple[int, frozenset[int]]
+"""(T_k, C): values other than v_{T_k} that cannot all be live while it is first computed."""
 
 MEMORY_SCALE = 1000.0
 """The budget in the model's unit of memory."""
@@ -107,8 +117,9 @@ def build_relaxation(
     critical_steps: tuple[int, ...],
     cuts: Iterable[Cut],
     unplaced: frozenset[int] = frozenset(),
+    covers: Iterable[Cover] = (),
 ) -> Relaxation:
-    """The relaxation at `critical_steps` with `cuts`.
+    """The relaxation at `critical_steps` with `cuts` and `covers`.
 
     Args:
         budget: in bytes, without `fixed_bytes`.
@@ -131,6 +142,9 @@ def build_relaxation(
         if k not in W:
             W[k] = _add_retained(draft, k)
         _add_cut(draft, k, q, W[k])
+    for step, values in sorted((step, sorted(values)) for step, values in covers):
+        columns = draft.L[critical_steps.index(step), values].tolist()
+        draft.build.at_most(columns, [1.0] * len(columns), len(columns) - 1.0)
     draft.build.column(COST_SCALE, lower=1.0)
     return Relaxation(graph, critical_steps, draft.L, draft.R, W, draft.build.model())
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.cutting_planes.relaxation import Booleans, Cut
+from solvers.cutting_planes.relaxation import Booleans, Cover, Cut
 from solvers.graph import ComputationGraph, Schedule, simulate
+from solvers.graph.lifetimes import held_at
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Violation:
 
     critical_steps: frozenset[int]
     cuts: frozenset[Cut] = frozenset()
+    covers: frozenset[Cover] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,12 @@ def build_candidate(
     schedule = Schedule(steps).without_useless(graph)
     timeline = simulate(graph, schedule).timeline - graph.fixed_bytes
     worst = _worst_steps(schedule, timeline.tolist(), budget, critical_steps)
-    violations = tuple(_violation(*each[1:]) for each in sorted(worst, reverse=True))
+    violations = tuple(
+        _cover(graph, schedule, stage)
+        if recomputed < 0 and stage in critical_steps
+        else _violation(stage, recomputed)
+        for _, stage, recomputed in sorted(worst, reverse=True)
+    )
     return Candidate(schedule, int(timeline.max()), violations)
 
 
@@ -134,6 +141,13 @@ def _worst_steps(
                 worst[segment] = (memory, stage, -1 if is_first else node)
         stage += is_first
     return worst.values()
+
+
+def _cover(graph: ComputationGraph, schedule: Schedule, stage: int) -> Violation:
+    """A critical step over budget all the same, by so little that the backend took it for none."""
+    held = held_at(graph, schedule, schedule.steps.index(stage))
+    values = frozenset(i for i, memory in held.items() if memory and i != stage)
+    return Violation(frozenset({stage}), covers=frozenset({(stage, values)}))
 
 
 def _violation(stage: int, recomputed: int) -> Violation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
@@ -73,16 +74,18 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
         return _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise BudgetError(f"budget {value!r} is not a size; {_HOW}")
-    if not math.isfinite(value) or value <= 0:
+    number = int(value) if isinstance(value, Integral) else float(value)
+    # Comparisons with NaN are false; and, unlike isfinite, they take an int of any size.
+    if not 0 < number <= sys.float_info.max:
         raise BudgetError(f"budget {value!r} is not a positive size; {_HOW}")
-    if isinstance(value, Integral):
-        return Budget(bytes=int(value))
-    if value > 1:
+    if isinstance(number, int):
+        return Budget(bytes=number)
+    if number > 1:
         raise BudgetError(
             f"budget {value!r}: a float is a share between 0 and 1; write bytes as an int "
             "or as text with a unit, like '1.5GiB'"
         )
-    return Budget(share=float(value))
+    return Budget(share=number)
 
 
 def _parse_text(text: str) -> Budget:
@@ -95,16 +98,20 @@ def _parse_text(text: str) -> Budget:
     if match is None or (unit != "%" and unit not in _UNITS):
         raise BudgetError(f"budget {text!r} is not a size; {_HOW}")
     number = float(match.group(1))
-    size = number / 100 if unit == "%" else number * _UNITS[unit]
-    if unit == "" and 0 < size < math.inf and size != int(size):
+    if not 0 < number < math.inf:
+        raise BudgetError(f"budget {text!r} is not a positive size; {_HOW}")
+    # As a fraction: a float has not all bytes above 2**53, and 33.3 / 100 is less than 0.333.
+    exact = Fraction(match.group(1))
+    size = exact / 100 if unit == "%" else exact * _UNITS[unit]
+    if unit == "" and size.denominator > 1:
         raise BudgetError(
-            f"budget {text!r} has no unit; write a share as '{100 * size:g}%' or a size like "
-            f"'{size:g}GiB'"
+            f"budget {text!r} has no unit; write a share as '{100 * number:g}%' or a size like "
+            f"'{number:g}GiB'"
         )
-    if not math.isfinite(size) or size <= 0 or (unit != "%" and size < 1):
+    if (unit == "%" and not float(size)) or (unit != "%" and not 1 <= size <= sys.float_info.max):
         raise BudgetError(f"budget {text!r} is not a positive size; {_HOW}")
     if unit == "%":
-        return Budget(share=size)
+        return Budget(share=float(size))
     return Budget(bytes=math.floor(size))
 
 

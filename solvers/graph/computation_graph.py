@@ -7,9 +7,10 @@ nodes is by that number. The memory rule that these fields obey is in `solvers.g
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from solvers.errors import GraphError
 from solvers.graph.graph_files import from_document, read_graph, to_document, write_graph
 from solvers.graph.networkx_graphs import from_networkx, to_networkx
-from solvers.graph.node import Node
+from solvers.graph.node import Node, plain
 from solvers.graph.topological import inverse
 
 
@@ -51,29 +52,35 @@ class ComputationGraph:
     cost_unit: str = ""
 
     def __post_init__(self) -> None:
-        if self.fixed_bytes < 0:
-            raise GraphError(
-                f"{self.name}: fixed_bytes is {self.fixed_bytes}; it can't be negative"
-            )
+        object.__setattr__(self, "fixed_bytes", plain(self.fixed_bytes))
+        self._check_size(self.fixed_bytes, f"{self.name}: fixed_bytes")
         for number, node in enumerate(self.nodes):
             self._check(number, node)
+        # No schedule holds more: of each node one output, and one workspace.
+        most = self.fixed_bytes + sum(node.memory for node in self.nodes)
+        most += max((node.workspace for node in self.nodes), default=0)
+        if most >= 2**63:
+            raise GraphError(f"{self.name}: {most} bytes in all; that is more than any memory")
 
     def _check(self, number: int, node: Node) -> None:
         place = f"{self.name}: node {node.name!r} (number {number})"
-        for quantity in ("cost", "memory", "workspace"):
-            value = getattr(node, quantity)
-            is_number = isinstance(value, Real)
-            if not is_number or not 0 <= value < math.inf:
-                raise GraphError(f"{place}: {quantity} is {value!r}; it must be zero or more")
+        if not isinstance(node.cost, int | float) or not 0 <= node.cost <= sys.float_info.max:
+            raise GraphError(f"{place}: cost is {node.cost!r}; it must be zero or more, and finite")
+        self._check_size(node.memory, f"{place}: memory")
+        self._check_size(node.workspace, f"{place}: workspace")
         for relation in ("dependencies", "after"):
             for other in getattr(node, relation):
-                if not 0 <= other < number:
+                if not isinstance(other, int) or not 0 <= other < number:
                     raise GraphError(
                         f"{place}: {relation} names node {other}, which is not earlier"
                     )
         for other in node.expired_by:
-            if not number < other < len(self.nodes):
+            if not isinstance(other, int) or not number < other < len(self.nodes):
                 raise GraphError(f"{place}: expired_by names node {other}, which is not later")
+
+    def _check_size(self, value: object, what: str) -> None:
+        if not isinstance(value, int) or value < 0:
+            raise GraphError(f"{what} is {value!r}; a whole number of zero or more is expected")
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -108,7 +115,21 @@ class ComputationGraph:
     @property
     def one_pass_cost(self) -> float:
         """Cost of computing every node once; an overhead is what comes on top of it."""
-        return math.fsum(node.cost for node in self.nodes)
+        return self.sum_of_costs(node.cost for node in self.nodes)
+
+    def sum_of_costs(self, costs: Iterable[float]) -> float:
+        """The sum of costs of this graph's nodes.
+
+        Raises:
+            GraphError: it is more than a float can be.
+        """
+        try:
+            return math.fsum(costs)
+        except OverflowError:
+            raise GraphError(
+                f"{self.name}: the costs add up to more than {sys.float_info.max:g}; give them in "
+                "a larger unit"
+            ) from None
 
     def save(self, path: str | Path) -> None:
         """Write the graph as JSON, whole or not at all; see `solvers.graph.graph_files`."""

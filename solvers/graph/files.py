@@ -14,23 +14,28 @@ from solvers.errors import CheckmateError
 def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write `content` to `path` so that a reader sees the old file or the new one, never a part.
 
-    Text is written as UTF-8.
+    Text is written as UTF-8. What is no file, such as `/dev/null` or a pipe, is written to; of a
+    symbolic link, the file that it names is replaced.
 
     Raises:
         CheckmateError: the folder does not exist or cannot be written, or the disk is full.
     """
     path = Path(path)
+    data = content.encode() if isinstance(content, str) else content
     try:
-        _replace(path, content)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
     except OSError as error:
         raise CheckmateError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _replace(path: Path, content: str | bytes) -> None:
+def _replace(path: Path, content: bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(content)
         # mkstemp makes private files; a result is as readable as any file the user makes.
         umask = os.umask(0)
         os.umask(umask)
@@ -61,4 +66,10 @@ def read_json(path: str | Path) -> Any:
             reason += " (is the file cut short?)"
         raise CheckmateError(
             f"{path}: line {error.lineno}, column {error.colno}: not JSON: {reason}"
+        ) from error
+    except RecursionError as error:
+        raise CheckmateError(f"{path}: cannot be read: it is nested too deeply") from error
+    except ValueError as error:  # Python reads no number of more than some thousand digits
+        raise CheckmateError(
+            f"{path}: cannot be read: a number in it has too many digits"
         ) from error

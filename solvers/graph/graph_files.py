@@ -116,6 +116,8 @@ def _node_from_json(place: int, raw: Any, count: int) -> Node:
     for name in _REFERENCES:
         if name in raw:
             values[name] = _references(raw[name], f"{where}.{name}", count)
+    if isinstance(raw.get("id"), bool) or not isinstance(raw.get("id"), int | str | None):
+        raise GraphError(f"{where}.id is {raw['id']!r}; a number or a text is expected")
     for name in ("backward", "recomputable"):
         if not isinstance(raw.get(name, True), bool):
             raise GraphError(f"{where}.{name} is {raw[name]!r}; true or false is expected")

@@ -1,12 +1,14 @@
-"""Numbers in the JSON of a graph; `where` is what an error calls the place."""
+"""Values in the JSON of a graph; `where` is what an error calls the place."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any, cast
 
 from solvers.errors import GraphError
+from solvers.graph.node import plain
 
 
 def number(value: Any, where: str) -> float:
@@ -17,7 +19,7 @@ def number(value: Any, where: str) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise GraphError(f"{where} is {value!r}; a number is expected")
-    found = cast(float, value)
+    found = cast(float, plain(value))
     # A comparison with NaN is false; and, unlike isfinite, it takes an int of any size.
     if not 0 <= found <= sys.float_info.max:
         raise GraphError(f"{where} is {value}; it must be zero or more, and finite")
@@ -36,3 +38,25 @@ def whole_bytes(value: Any, where: str) -> int:
     if size >= 2**63:
         raise GraphError(f"{where} is {value}; that is more than any memory")
     return int(size)
+
+
+def flag(value: Any, where: str) -> bool:
+    """Whether `value` is true; 0 and 1 do as well, a text such as "false" does not.
+
+    Raises:
+        GraphError: it is neither.
+    """
+    if isinstance(value, str) or value not in (False, True):
+        raise GraphError(f"{where} is {value!r}; true or false is expected")
+    return bool(value)
+
+
+def several(value: Any, where: str) -> Collection[Any]:
+    """A list, or what a graph of networkx may have in its place.
+
+    Raises:
+        GraphError: it is not.
+    """
+    if not isinstance(value, Collection) or isinstance(value, str | Mapping):
+        raise GraphError(f"{where} is {value!r}; a list is expected")
+    return value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +39,24 @@ class Node:
     id: int | str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "cost", plain(self.cost))
+        for name in ("memory", "workspace"):
+            size = plain(getattr(self, name))
+            is_whole = isinstance(size, float) and size.is_integer()
+            object.__setattr__(self, name, int(size) if is_whole else size)
+        for name in ("dependencies", "after", "expired_by"):
+            object.__setattr__(self, name, tuple(map(plain, getattr(self, name))))
         object.__setattr__(self, "dependencies", tuple(sorted(set(self.dependencies))))
+
+
+def plain(value: Any) -> Any:
+    """A number, such as numpy's, as Python's own, which JSON can hold; others as they are.
+
+    Example:
+        >>> import numpy as np
+        >>> plain(np.int64(4)), plain(0.5)
+        (4, 0.5)
+    """
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value

@@ -12,13 +12,13 @@ order, else the topological order closest to the file's. `graph` may also hold `
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from typing import Any
 
 import networkx as nx
 
 from solvers.errors import GraphError
-from solvers.graph.json_fields import number, whole_bytes
+from solvers.graph.json_fields import flag, number, several, whole_bytes
 from solvers.graph.node import Node
 from solvers.graph.topological import topological_order
 
@@ -53,7 +53,7 @@ def _raw_nodes(listed: list[Any]) -> dict[Key, dict[str, Any]]:
     raw_nodes: dict[Key, dict[str, Any]] = {}
     for place, raw in enumerate(listed):
         key = raw.get("id", raw.get("name")) if isinstance(raw, dict) else None
-        if not isinstance(key, int | str):
+        if isinstance(key, bool) or not isinstance(key, int | str):
             raise GraphError(f"nodes[{place}] has no 'id' or 'name' that is a number or a text")
         if key in raw_nodes:
             raise GraphError(f"nodes[{place}] repeats the id {key!r}")
@@ -107,10 +107,14 @@ def _input_order(dependencies: Dependencies, given: Any) -> list[Key]:
 
 
 def _given_order(dependencies: Dependencies, given: Any) -> list[Key]:
-    if not isinstance(given, list) or sorted(map(str, given)) != sorted(map(str, dependencies)):
-        raise GraphError("graph.order does not name every node once")
+    # A number may be named by its text, as by a key of a JSON object; but 5 and "5" can be two.
     by_text = {str(key): key for key in dependencies}
-    order = [by_text[str(each)] for each in given]
+    order: list[Any] = [
+        each if type(each) in (int, str) and each in dependencies else by_text.get(str(each))
+        for each in (given if isinstance(given, list | tuple) else ())
+    ]
+    if len(order) != len(dependencies) or set(order) != set(dependencies):
+        raise GraphError("graph.order does not name every node once")
     edge = _first_backward_edge(order, dependencies)
     if edge is not None:
         raise GraphError(f"graph.order puts {edge[1]!r} before {edge[0]!r}, which it depends on")
@@ -140,9 +144,9 @@ def _node(key: Key, raw: dict[str, Any], dependencies: set[Key], rank: dict[Key,
     cost, memory = _cost_and_memory(raw, where)
     relations: dict[str, tuple[int, ...]] = {}
     for name in ("after", "expired_by"):
-        others = raw.get(name, ())
+        others = several(raw.get(name, ()), f"{where}.{name}")
         for each in others:
-            if each not in rank:
+            if not isinstance(each, Hashable) or each not in rank:
                 raise GraphError(f"{where}.{name} refers to node {each!r}, which is not there")
         relations[name] = tuple(rank[each] for each in others)
     return Node(
@@ -150,9 +154,9 @@ def _node(key: Key, raw: dict[str, Any], dependencies: set[Key], rank: dict[Key,
         cost=float(number(raw[cost], f"{where}.{cost}")),
         memory=whole_bytes(raw[memory], f"{where}.{memory}"),
         workspace=whole_bytes(raw.get("workspace", 0), f"{where}.workspace"),
-        operations=tuple(map(str, raw.get("operations", ()))),
-        backward=bool(raw.get("backward", False)),
-        recomputable=bool(raw.get("recomputable", True)),
+        operations=tuple(map(str, several(raw.get("operations", ()), f"{where}.operations"))),
+        backward=flag(raw.get("backward", False), f"{where}.backward"),
+        recomputable=flag(raw.get("recomputable", True), f"{where}.recomputable"),
         dependencies=tuple(rank[each] for each in dependencies),
         id=key,
         **relations,

@@ -12,7 +12,6 @@ Every solver's answer is checked here, and no solver has a part in it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,4 +105,4 @@ def _measure(
     change[:-1] = memories
     np.subtract.at(change, last_read + 1, memories)
     timeline = np.cumsum(change[:-1]) + graph.workspaces[steps] + graph.fixed_bytes
-    return Simulation(math.fsum(graph.costs[steps]), int(timeline.max()), timeline)
+    return Simulation(graph.sum_of_costs(graph.costs[steps]), int(timeline.max()), timeline)

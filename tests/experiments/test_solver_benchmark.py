@@ -110,3 +110,34 @@ def test_a_panel_a_group_and_a_style_a_solver(monkeypatch: pytest.MonkeyPatch) -
 def test_empty_curves_are_drawn_as_well(tmp_path: Path) -> None:
     plot_curves({"nothing": {"auto": []}}, tmp_path / "plot.svg")
     assert (tmp_path / "plot.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--seeds", "0"], "--seeds: 0 is not a positive number"),
+        (["--solver", "atuo"], "no solver 'atuo'"),
+        (["--graphs", "none.json"], "none.json: cannot be read"),
+        (["--graphs", "FREE"], "one pass costs nothing"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(
+    arguments: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    free, rows = tmp_path / "free.json", tmp_path / "rows.csv"
+    nodes = tuple(replace(node, cost=0) for node in unit_chain(2).nodes)
+    replace(unit_chain(2), nodes=nodes).save(free)
+    named = [str(free) if each == "FREE" else each for each in arguments]
+    with pytest.raises(SystemExit):
+        main(["--quick", *named, "--csv", str(rows), "--plot", str(tmp_path / "plot.png")])
+    assert complaint in capsys.readouterr().err
+    assert not rows.exists()
+
+
+def test_without_an_answer_nothing_is_said_to_be_written(tmp_path: Path) -> None:
+    graph, rows = tmp_path / "graph.json", tmp_path / "rows.csv"
+    unit_chain(8).save(graph)
+    arguments = ["--graphs", str(graph), "--budget", "60", "--time-limit", "0"]
+    with pytest.raises(SystemExit, match="nothing is written"):
+        main([*arguments, "--csv", str(rows), "--plot", str(tmp_path / "plot.png")])
+    assert not rows.exists()

@@ -56,12 +56,9 @@ def backend(name: str) -> Backend:
         >>> str(backend("cvxpy:SCIPY")(model, time_limit=10).status)
         'optimal'
     """
+    check_name(name)
     name, _, solver = str(name).partition(":")
-    if solver and name != "cvxpy":
-        raise SolverError(f"backend '{name}:{solver}': only cvxpy has solvers to choose among")
-    entry = _BACKENDS.get(name)
-    if entry is None:
-        raise SolverError(f"no backend {name!r}; there are: {', '.join(_BACKENDS)}")
+    entry = _BACKENDS[name]
     if importlib.util.find_spec(entry.package) is None:
         raise SolverError(
             f"backend {name!r} needs the package {entry.package}: pip install '{entry.extra}'"
@@ -71,6 +68,19 @@ def backend(name: str) -> Backend:
         module.check_solver(solver)
         return cast(Backend, functools.partial(module.solve, solver=solver))
     return cast(Backend, module.solve)
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no backend's name, whatever is installed.
+
+    Raises:
+        SolverError: there is no such backend; the message lists those that there are.
+    """
+    name, _, solver = str(name).partition(":")
+    if solver and name != "cvxpy":
+        raise SolverError(f"backend '{name}:{solver}': only cvxpy has solvers to choose among")
+    if name not in _BACKENDS:
+        raise SolverError(f"no backend {name!r}; there are: {', '.join(_BACKENDS)}")
 
 
 def backend_names() -> tuple[list[str], list[str]]:

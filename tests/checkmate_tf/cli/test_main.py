@@ -214,3 +214,11 @@ def test_ctrl_c_ends_a_comparison_and_keeps_its_rows(
     assert main([*arguments, *solvers, "--csv", str(table)]) == 0
     assert "stopped" in capsys.readouterr().out
     assert 1 <= len(table.read_text().splitlines()) - 1 < 4
+
+
+@pytest.mark.parametrize("seed", ["-1", "2147483648", "one"])
+def test_a_seed_that_there_is_not_is_bad_usage(
+    chain: str, seed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", chain, "--budget", "80%", "--seed", seed]) == 2
+    assert "argument --seed" in capsys.readouterr().err

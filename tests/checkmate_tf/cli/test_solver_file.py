@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,23 @@ def test_compare_runs_it_beside_others(
     (row,) = (line for line in capsys.readouterr().out.splitlines() if " mine " in line)
     assert "0.00" in row
     assert "feasible" in row
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_where_it_fails_the_others_keep_their_rows(
+    files: tuple[str, Path], capsys: pytest.CaptureFixture[str], jobs: str
+) -> None:
+    graph, mine = files
+    mine.write_text(MINE.replace("range(len(graph))", "graph.knots"))
+    table = mine.with_name("rows.csv")
+    arguments = ["compare", graph, "--budget", "100%", "--solver", "checkpoint_all", "mine"]
+    arguments += ["--solver-file", str(mine), "--jobs", jobs, "--csv", str(table)]
+    assert main(arguments) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "failed with AttributeError: 'ComputationGraph' object has no attribute" in printed
+    assert "'knots': mine" in printed
+    with table.open() as file:
+        assert [row["status"] for row in csv.DictReader(file)] == ["feasible", "failed"]
 
 
 def test_its_answer_passes_the_simulator(

@@ -11,6 +11,7 @@ import pytest
 
 import checkmate_tf
 from checkmate_tf.cli.main import main
+from checkmate_tf.plans.documents import document_of, read_document
 from checkmate_tf.plans.plan import Origin, Plan
 from solvers import CheckmateError, ComputationGraph, Node, Schedule, simulate, solve
 from tests.graphs import SKIP
@@ -137,3 +138,20 @@ def test_a_broken_file_is_one_clear_error(text: str, complaint: str, tmp_path: P
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CheckmateError, match="No such file"):
         Plan.load(tmp_path / "plan.json")
+
+
+def test_nodes_whose_ids_are_not_distinct_go_by_their_numbers() -> None:
+    """As in `to_networkx`; by an id that two nodes have, the schedule would be another one."""
+    for first, second in (("x", "x"), (1, None)):  # without an id, a node goes by its number
+        a, b = Node("a", 1, 4, id=first), Node("b", 1, 4, dependencies=(0,), id=second)
+        graph = ComputationGraph((a, b))
+        document = document_of(graph, solve(graph, 8, "checkpoint_all"), 8)
+        assert document["schedule"] == [0, 1]
+        assert read_document(json.loads(json.dumps(document)))[1].schedule == Schedule([0, 1])
+
+
+@pytest.mark.parametrize("key", ["budget", "peak", "cost", "bound", "seconds"])
+def test_a_number_too_large_to_reckon_with_is_refused(key: str) -> None:
+    document = document_of(SKIP, solve(SKIP, 100, "checkpoint_all"), 100)
+    with pytest.raises(CheckmateError, match=f"{key} is 1000"):
+        read_document(document | {key: 10**400})

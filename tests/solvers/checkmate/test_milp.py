@@ -229,3 +229,12 @@ def test_one_pass_is_the_optimum_of_all_schedules() -> None:
     graph = unit_chain(3)
     solution = solve(graph, input_order_peak(graph), "milp", order="free")
     assert (solution.status, solution.bound_order, solution.among) == (Status.OPTIMAL, "free", "")
+
+
+@pytest.mark.parametrize(("units", "least"), [(10, 18), (9, 19), (8, 20)])
+def test_a_budget_a_byte_below_what_a_large_network_needs(units: int, least: float) -> None:
+    """The backend takes it for what is needed, and a byte less as well."""
+    small = unit_chain(8)
+    graph = replace(small, nodes=tuple(replace(node, memory=2**36) for node in small.nodes))
+    solution = solve(graph, units * 2**36 - 1, "milp", ENOUGH)
+    assert (solution.cost, solution.note) == (least, "")

@@ -1,10 +1,11 @@
+import sys
 from functools import cache
 
 import pytest
 
 from solvers import Schedule, SolverError, simulate, solve
 from solvers.checkpointing.checkpoints import forward_nodes
-from solvers.checkpointing.griewank import griewank_matrices
+from solvers.checkpointing.griewank import _splits, griewank_matrices
 from solvers.checkpointing.heuristics import solve_chen_greedy
 from solvers.graph.layer_graphs import unit_chain, vgg16
 from solvers.problem import Problem
@@ -56,6 +57,12 @@ def test_a_network_has_more_than_unit_layers() -> None:
     graph = vgg16()
     assert len(forward_nodes(graph)) == 22
     assert solve(graph, "95%", "griewank").schedule is not None
+
+
+def test_a_chain_may_be_longer_than_python_calls_may_be_deep() -> None:
+    layers = sys.getrecursionlimit() + 10
+    splits = list(_splits(0, layers + 1, layers + 1))
+    assert sorted(middle for middle, _ in splits) == list(range(1, layers + 1))
 
 
 def test_it_refuses_what_is_not_a_chain() -> None:

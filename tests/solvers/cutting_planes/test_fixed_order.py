@@ -160,3 +160,27 @@ def test_starts_again_from_few_critical_steps_and_still_proves_the_optimum() -> 
     # A violation brings at most two critical steps and a cut.
     assert all(later - earlier <= 3 for earlier, later in itertools.pairwise(counts))
     assert 100 * (cost / graph.one_pass_cost - 1) == pytest.approx(6.967, abs=2e-3)
+
+
+@pytest.mark.parametrize("below", [1, 20])
+def test_budgets_a_few_bytes_below_what_a_large_network_needs(below: int) -> None:
+    """They differ by 10⁻¹⁰ from those above, which are within the budget to a backend."""
+    small = unit_chain(8)
+    graph = replace(small, nodes=tuple(replace(node, memory=2**33) for node in small.nodes))
+    for units in range(5, 11):
+        solution = solve(graph, units * 2**33 - below, "cutting_planes", 600)
+        assert solution.status is Status.OPTIMAL
+        assert solution.cost == solve(small, units - 1, "cutting_planes", 600).cost
+    # Here a recomputation is over budget, of which there are no covers; but a rule helps.
+    solution = solve(graph, 4 * 2**33 - below, "cutting_planes", 600)
+    assert solution.status is Status.FEASIBLE
+    assert solution.note == "this is a heuristic's answer"
+
+
+def test_no_schedule_in_this_order_is_said_to_be_that() -> None:
+    a, b = Node("a", 1, 5, recomputable=False), Node("b", 1, 5)
+    graph = ComputationGraph((a, b, Node("c", 1, 2, dependencies=(0,))))
+    assert solve(graph, 7, "cutting_planes").status is Status.INFEASIBLE
+    solution = solve(graph, 7, "cutting_planes", order="free")
+    assert solution.status is Status.TIMEOUT
+    assert solution.note.startswith("nothing is under budget in input order")

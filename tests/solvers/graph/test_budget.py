@@ -19,6 +19,9 @@ from solvers import Budget, BudgetError, format_bytes, parse_budget
         (np.int64(7), Budget(bytes=7)),
         ("4294967296", Budget(bytes=4294967296)),
         ("1e9", Budget(bytes=10**9)),
+        ("9007199254740993", Budget(bytes=2**53 + 1)),  # no float is that number
+        ("8388608.000000001 GiB", Budget(bytes=2**53 + 1)),
+        (2**70, Budget(bytes=2**70)),
         ("4GiB", Budget(bytes=4 * 1024**3)),
         (" 1.5 gib ", Budget(bytes=3 * 1024**3 // 2)),
         ("512MB", Budget(bytes=512 * 10**6)),
@@ -49,6 +52,9 @@ def test_what_people_write(value: Any, expected: Budget) -> None:
         (0.0, "not a positive size"),
         (math.nan, "budget nan is not a positive size"),
         (math.inf, "budget inf is not a positive size"),
+        (10**400, "budget 1000.* is not a positive size"),
+        ("1e308TiB", "budget '1e308TiB' is not a positive size"),
+        ("1e-323%", "budget '1e-323%' is not a positive size"),
         (1.5, "budget 1.5: a float is a share between 0 and 1; write bytes as an int"),
         (True, "budget True is not a size"),
         (None, "budget None is not a size"),
@@ -81,6 +87,7 @@ def test_what_is_not_a_budget(value: Any, message: str) -> None:
         (0.5, 0, 11, 5),  # never more than the share
         ("100%", 7, 18, 18),
         ("29%", 0, 100, 29),  # 0.29 × 100 is 28.999… in floating point
+        ("33.3%", 0, 1000, 333),  # 33.3 / 100 is less than 0.333
         (0.07, 3, 103, 10),
         ("150%", 10, 20, 25),
     ],

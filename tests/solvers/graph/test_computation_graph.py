@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
 import math
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from solvers import ComputationGraph, GraphError, Node, Schedule, simulate
@@ -48,6 +51,10 @@ def _second(**values: Any) -> tuple[Node, ...]:
         (_second(cost="much"), "cost is 'much'"),
         (_second(memory=-4), "memory is -4"),
         (_second(workspace=-4), "workspace is -4"),
+        (_second(cost=10**400), "cost is 1000"),
+        (_second(memory=1.5), "memory is 1.5; a whole number"),
+        (_second(memory="4"), "memory is '4'"),
+        (_second(dependencies=("a",)), "dependencies names node a, which is not earlier"),
         (_second(dependencies=(1,)), "dependencies names node 1, which is not earlier"),
         (_second(dependencies=(-1,)), "dependencies names node -1, which is not earlier"),
         (_second(after=(1,)), "after names node 1, which is not earlier"),
@@ -60,6 +67,32 @@ def test_a_broken_node_is_refused_by_name(nodes: tuple[Node, ...], message: str)
         ComputationGraph(nodes, name="net")
 
 
-def test_negative_fixed_bytes_are_refused() -> None:
-    with pytest.raises(GraphError, match="net: fixed_bytes is -1"):
-        ComputationGraph((), fixed_bytes=-1, name="net")
+@pytest.mark.parametrize("size", [-1, 1.5, math.nan, "4"])
+def test_fixed_bytes_are_a_whole_number(size: Any) -> None:
+    with pytest.raises(GraphError, match=f"net: fixed_bytes is {size!r}"):
+        ComputationGraph((), fixed_bytes=size, name="net")
+
+
+def test_sizes_that_add_up_to_more_than_any_memory_are_refused() -> None:
+    """The simulator counts in 64 bits: the sum would come out too small."""
+    half = 2**62
+    with pytest.raises(GraphError, match="net: 9223372036854775808 bytes in all; that is more"):
+        ComputationGraph(_second(memory=half, workspace=half - 1), name="net")
+    with pytest.raises(GraphError, match="more than any memory"):
+        ComputationGraph(_second(), fixed_bytes=2**63 - 2)
+    graph = ComputationGraph(_second(memory=half, workspace=half - 2))
+    assert simulate(graph, Schedule([0, 1])).peak == 2**63 - 2
+
+
+def test_costs_that_add_up_to_more_than_a_float_are_an_error() -> None:
+    graph = ComputationGraph((Node("a", 1.7e308, 1), Node("b", 1e308, 1)), name="net")
+    with pytest.raises(GraphError, match=r"net: the costs add up to more than 1\.79769e\+308"):
+        simulate(graph, Schedule([0, 1]))
+
+
+def test_numbers_of_numpy_and_others_become_plain_ones() -> None:
+    """So that JSON can hold them."""
+    a = Node("a", np.float32(0.5), np.int64(4), workspace=np.uint8(2))
+    b = Node("b", Fraction(1, 4), 4.0, dependencies=(np.int64(0),))
+    graph = ComputationGraph((a, b), fixed_bytes=np.int64(7))
+    assert ComputationGraph.from_json(json.loads(json.dumps(graph.to_json()))) == graph

@@ -42,6 +42,31 @@ def test_the_old_file_stays_where_the_text_cannot_be_encoded(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_symbolic_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link, file = tmp_path / "plan.json", tmp_path / "real" / "file.json"
+    link.symlink_to(file)
+    for content in ("new", "newer"):  # at first there is no file
+        write_whole(link, content)
+        assert (link.readlink(), file.read_text()) == (file, content)
+    assert list((tmp_path / "real").iterdir()) == [file]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    """Replaced by a file, its reader would wait for ever; and so /dev/null would be lost."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, "new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
 def test_a_missing_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(CheckmateError, match=r"plan\.json: cannot be written: No such file"):
         write_whole(tmp_path / "none" / "plan.json", "new")

@@ -109,6 +109,7 @@ def test_node_link_with_names_and_an_order(tmp_path: Path) -> None:
         ([("a", "b")], ["a", "c", "b"], None, ["a", "c", "b"]),  # as in the file
         ([(0, 1)], [0, 1, 2], [2, 0, 1], [2, 0, 1]),  # given
         ([(0, 1)], [0, 1, 2], ["2", "0", "1"], [2, 0, 1]),
+        ([("1", 1)], [1, "1"], ["1", 1], ["1", 1]),  # a number and its text are two nodes
     ],
 )
 def test_input_order(
@@ -135,6 +136,8 @@ NODE = {"id": 0, "cost_cpu": 1, "cost_ram": 1}
         ("", "line 1, column 1: not JSON"),
         ('{"nodes": [{"id": 0, "cost', r"line 1, column \d+: not JSON.*cut short"),
         ('{"nodes":\n[1,,2]}', "line 2, column 4: not JSON"),
+        ("[" * 10**5, "cannot be read: it is nested too deeply"),
+        ('{"nodes": [' + "1" * 5000 + "]}", "cannot be read: a number in it has too many digits"),
         ([1, 2], "not a graph"),
         ({"nodes": 7}, "not a graph"),
         ({"nodes": []}, "the graph has no nodes"),
@@ -152,6 +155,8 @@ NODE = {"id": 0, "cost_cpu": 1, "cost_ram": 1}
         (_own(A | {"memory": 1.5}), r"nodes\[0\].memory is 1.5; a whole number of bytes"),
         (_own(A | {"memory": 2**63}), r"nodes\[0\].memory is 9223372036854775808; that is more"),
         (_own(A | {"backward": "no"}), r"nodes\[0\].backward is 'no'; true or false"),
+        (_own(A | {"id": [1]}), r"nodes\[0\].id is \[1\]; a number or a text"),
+        (_own(A | {"id": True}), r"nodes\[0\].id is True; a number or a text"),
         (_own(A | {"operations": "Add"}), r"nodes\[0\].operations is 'Add'; a list"),
         (_own(A | {"dependencies": 0}), r"nodes\[0\].dependencies is 0; a list"),
         (_own(A, A | {"dependencies": [2]}), r"nodes\[1\].dependencies names node 2, which is not"),
@@ -169,6 +174,14 @@ NODE = {"id": 0, "cost_cpu": 1, "cost_ram": 1}
         ),
         ({"nodes": [NODE | {"cost_cpu": -2}], "links": []}, "node 0.cost_cpu is -2"),
         ({"nodes": [NODE | {"cost_ram": float("nan")}], "links": []}, "node 0.cost_ram is nan"),
+        ({"nodes": [NODE | {"id": True}], "links": []}, r"nodes\[0\] has no 'id' or 'name'"),
+        # A text is true, whatever it says.
+        ({"nodes": [NODE | {"backward": "false"}], "links": []}, "node 0.backward is 'false'"),
+        ({"nodes": [NODE | {"recomputable": None}], "links": []}, "node 0.recomputable is None"),
+        ({"nodes": [NODE | {"after": 0}], "links": []}, "node 0.after is 0; a list"),
+        ({"nodes": [NODE | {"expired_by": "0"}], "links": []}, "node 0.expired_by is '0'; a list"),
+        ({"nodes": [NODE | {"after": [[]]}], "links": []}, r"node 0.after refers to node \[\]"),
+        ({"nodes": [NODE | {"operations": None}], "links": []}, "node 0.operations is None"),
         ({"nodes": [NODE], "links": [7]}, r"links\[0\] is 7; an object with 'source'"),
         ({"nodes": [NODE], "edges": [[0, 5]]}, r"edges\[0\] refers to node 5, which is not there"),
         ({"nodes": [NODE], "links": [[[], 0]]}, r"links\[0\] refers to node \[\], which is not"),
@@ -176,6 +189,8 @@ NODE = {"id": 0, "cost_cpu": 1, "cost_ram": 1}
         (_link([("a", "a")], ["a"]), "the graph has a cycle: 'a' → 'a'"),
         (_link([(0, 1)], [0, 1], graph={"order": [1, 0]}), "puts 1 before 0, which it depends on"),
         (_link([], [0, 1], graph={"order": [0]}), "graph.order does not name every node once"),
+        (_link([], [1, "1"], graph={"order": [1, 1]}), "does not name every node once"),
+        (_link([], [0, 1], graph={"order": [0, []]}), "does not name every node once"),
         (
             _link([], [0, 1], graph={"order": [0, 1, 1]}),
             "graph.order does not name every node once",
