@@ -39,6 +39,13 @@ class Node:
     id: int | str | None = None
 
     def __post_init__(self) -> None:
+        numbers = (self.memory, self.workspace, *self.dependencies, *self.after, *self.expired_by)
+        # Large graphs are made often, nearly always of Python's own numbers.
+        if type(self.cost) not in (float, int) or set(map(type, numbers)) != {int}:
+            self._make_plain()
+        object.__setattr__(self, "dependencies", tuple(sorted(set(self.dependencies))))
+
+    def _make_plain(self) -> None:
         object.__setattr__(self, "cost", plain(self.cost))
         for name in ("memory", "workspace"):
             size = plain(getattr(self, name))
@@ -46,7 +53,6 @@ class Node:
             object.__setattr__(self, name, int(size) if is_whole else size)
         for name in ("dependencies", "after", "expired_by"):
             object.__setattr__(self, name, tuple(map(plain, getattr(self, name))))
-        object.__setattr__(self, "dependencies", tuple(sorted(set(self.dependencies))))
 
 
 def plain(value: Any) -> Any:
