@@ -20,8 +20,13 @@ from checkmate_tf.plans.line import line_about
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.trace.inlining import as_traced
-from checkmate_tf.trace.keras_models import run_training_by
+from checkmate_tf.trace.keras_models import (
+    as_keras_made_it,
+    new_train_function,
+    run_training_by,
+)
 from checkmate_tf.trace.sizes import has_unknown_sizes
+from checkmate_tf.trace.train_functions import TrainFunctions
 from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
 from solvers import BudgetError, CheckmateError
 
@@ -56,6 +61,7 @@ class PlannedRuns:
         self._note_plan = note_plan
         self._say_once = say_once
         self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
+        self._train_functions = TrainFunctions()
         self._train_by = self._train  # one object, by which it is known again
 
     def alone(
@@ -117,6 +123,7 @@ class PlannedRuns:
             BudgetError: no plan was found within the budget.
             CheckmateError: the step can't be planned for such a batch.
         """
+        self._attend_training(concrete)
         try:
             shown = PlanningDisplay(self._request.verbose, {"trace": tracing})
             with shown.under_way():
@@ -146,7 +153,6 @@ class PlannedRuns:
             if self._watch is not None:
                 self._watch.end()  # over the batch under way, in which planning took memory
             self._watch = self._watch_for(planned)
-            run_training_by(self._model, self._train_by)
         step = _rewritten(planned, compiled=compiled)
 
         def emit(*args: Any, **kwargs: Any) -> Any:
@@ -202,8 +208,21 @@ class PlannedRuns:
             return None
         return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned))
 
+    def _attend_training(self, concrete: Any) -> None:
+        """Be asked about each batch of `fit`, whose train function is being traced."""
+        function = getattr(self._model, "train_function", None)
+        if function is not None:
+            self._train_functions.note(as_keras_made_it(function), concrete)
+            run_training_by(self._model, self._train_by)
+
     def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
-        """Run a batch of `fit` by the model's train function, and say if it is over the budget."""
+        """Run a batch of `fit` by the train function for its size, and say if it is over budget."""
+        its_own = as_keras_made_it(function)
+        fitting, iterator = self._train_functions.fitting(
+            its_own, iterator, partial(new_train_function, self._model, self._train_by)
+        )
+        if fitting is not its_own:
+            function = fitting
         watch = self._watch
         return function(iterator) if watch is None else watch.run(function, iterator)
 

@@ -22,7 +22,7 @@ from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.planned_runs import PlannedRuns
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import Request
-from checkmate_tf.plans.plan import NOT_PLANNED_YET, Plan
+from checkmate_tf.plans.plan import Plan, PlanToCome
 from checkmate_tf.rewriting.batch_guard import call_if_larger
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
@@ -99,7 +99,7 @@ class RematerializedStep:
         self._said: set[str] = set()
         self.xla_was_on: Any = None
         self._of_strategy: dict[int, RematerializedStep] = {}  # they hold their strategies
-        self.plan = NOT_PLANNED_YET
+        self.plan = self._plan_to_come = cast(Any, PlanToCome())
         if self._model is not None and unbound is None:
             prepare_before_training(self._model, RematerializedStep)
 
@@ -149,8 +149,8 @@ class RematerializedStep:
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step; plan it first where it has not been called like this before."""
-        if self.plan is NOT_PLANNED_YET:
-            self.plan = None
+        if self.plan is self._plan_to_come:
+            self._note_plan(None)
         if tf.config.functions_run_eagerly() or getattr(self._model, "run_eagerly", False):
             self.say_once("functions run eagerly: the step runs as it is, without a plan")
             return self.function(*args, **kwargs)
@@ -175,7 +175,7 @@ class RematerializedStep:
                 self._of_strategy[id(strategy)] = step
             step = self._of_strategy[id(strategy)]
         result = call_together(context, step, *args, **kwargs)
-        self.plan = step.plan
+        self._note_plan(step.plan)
         return result
 
     def _run_for(self, arguments: Arguments) -> Callable[..., Any]:
@@ -273,6 +273,7 @@ class RematerializedStep:
 
     def _note_plan(self, plan: Plan | None) -> None:
         self.plan = plan
+        self._plan_to_come.has_come(plan)
 
     def _larger_batch_came(self, size: int) -> None:
         """A step that is part of a larger function met a batch that it was not planned for."""

@@ -312,21 +312,33 @@ def _compiled(peak: int | None) -> str:
     return "" if peak is None else f"{format_bytes(peak)} (compiled)"
 
 
-class _NotPlannedYet:
-    """Stands where a plan will be, and says when; it is false, as None is."""
+class PlanToCome:
+    """Stands where a plan will be, and says when; it is false, as None is, until there is one.
+
+    What wraps a step, as `tf.function` does, copies its attributes. So this stands for the plan
+    afterwards, in the copies that were made before.
+    """
 
     _WHEN = "no plan yet: it is made when the step is called for the first time"
+    _has_come = False
+    _plan: Plan | None = None
+
+    def has_come(self, plan: Plan | None) -> None:
+        """Stand for `plan` from now on, or for None: the step runs without one."""
+        self._has_come, self._plan = True, plan
 
     def __bool__(self) -> bool:
-        return False
+        return bool(self._plan)
 
     def __repr__(self) -> str:
-        return self._WHEN
+        return repr(self._plan) if self._has_come else self._WHEN
+
+    def __str__(self) -> str:
+        return str(self._plan) if self._has_come else self._WHEN
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # as `copy` and others ask for
             raise AttributeError(name)
+        if self._has_come:
+            return getattr(self._plan, name)
         raise CheckmateError(f"there is {self._WHEN}, and {name!r} with it")
-
-
-NOT_PLANNED_YET: Any = _NotPlannedYet()

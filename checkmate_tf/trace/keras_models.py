@@ -78,8 +78,29 @@ def run_training_by(model: Any, around: Callable[..., Any]) -> None:
     made later is called as it is.
     """
     function = getattr(model, "train_function", None)
-    if function is not None and getattr(function, "func", None) is not around:
-        model.train_function = functools.partial(around, function)
+    if function is not None and around not in _around(function):
+        model.train_function = _Around(around, function)
+
+
+class _Around(functools.partial[Any]):
+    """A train function that something else calls."""
+
+
+def _around(function: Any) -> list[Any]:
+    return [function.func, *_around(function.args[0])] if isinstance(function, _Around) else []
+
+
+def as_keras_made_it(function: Any) -> Any:
+    """The train function itself, that `run_training_by` may have let something else call."""
+    return as_keras_made_it(function.args[0]) if isinstance(function, _Around) else function
+
+
+def new_train_function(model: Any, around: Callable[..., Any]) -> Any:
+    """Another train function, beside the one that Keras has made; `around` will call it."""
+    model.make_train_function(force=True)
+    made = as_keras_made_it(model.train_function)
+    run_training_by(model, around)
+    return made
 
 
 def xla_is_kerass_default() -> bool:

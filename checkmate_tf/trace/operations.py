@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -35,6 +37,15 @@ READ_ONLY = READS | frozenset(
     "ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp ResourceStridedSlice".split()
 )
 """They read a variable and change nothing, so they may run again until it is overwritten."""
+
+_HERE = Path(__file__).parents[2]
+
+_NOT_THE_USERS = (
+    "/tensorflow/",
+    "/keras/",
+    *(f"{_HERE / package}{os.sep}" for package in ("checkmate_tf", "profiles", "solvers")),
+)
+"""Parts of the names of files whose lines the user hasn't written."""
 
 OVERWRITES = frozenset(["AssignVariableOp"])
 """The variable takes over the buffer of the value, and its old buffer is freed."""
@@ -102,10 +113,13 @@ def under_views(tensor: Any) -> Any:
 
 
 def describe(operation: Any) -> str:
-    """An operation as an error message names it: its name, type and the user's line."""
+    """An operation as an error message names it: its name, type and the user's line.
+
+    Of a layer of Keras it is the line that calls `fit`: this package's, below it, say nothing.
+    """
     where = ""
     for frame in reversed(operation.traceback or []):
-        if "/tensorflow/" not in frame.filename and "/keras/" not in frame.filename:
+        if not any(part in frame.filename for part in _NOT_THE_USERS):
             where = f", made at {frame.filename}:{frame.lineno}"
             break
     return f"{operation.name!r} ({operation.type}{where})"

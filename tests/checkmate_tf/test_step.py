@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import pickle
 import traceback
 import warnings
@@ -41,6 +42,26 @@ def test_before_the_first_call_the_plan_says_when_it_is_made():
         print(step.plan.budget)
     step(X)
     assert step.plan.budget > 0
+
+
+def with_wraps(step):
+    @functools.wraps(step)
+    def around(x):
+        return step(x)
+
+    return around
+
+
+@pytest.mark.parametrize("wrapped", [tf.function, with_wraps])
+def test_what_wraps_a_step_has_its_plan(wrapped):
+    step = checkmate_tf.rematerialize(loss_and_gradient(some_weights()), **QUICK)
+    around = wrapped(step)
+    assert "made when the step is called for the first time" in str(around.plan)
+    around(X)
+    assert around.plan
+    assert around.plan.budget == step.plan.budget
+    assert str(around.plan) == str(step.plan)
+    assert repr(around.plan) == repr(step.plan)
 
 
 weights = some_weights()

@@ -1,0 +1,70 @@
+"""The functions that Keras makes of a model's step, one for each size of what it is trained on.
+
+Keras lets TensorFlow trace its train function for tensors of any size as soon as images of another
+size come, or longer texts. A plan needs sizes. So each gets a train function of its own, of which
+TensorFlow makes one trace.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from checkmate_tf.trace.inputs import argument_placeholders
+
+Sizes = tuple[tuple[int, ...], ...]
+"""The dimensions of each tensor of a batch, but the first one, which Keras leaves open."""
+
+
+class TrainFunctions:
+    """The train functions of one model since it was last compiled."""
+
+    def __init__(self) -> None:
+        """None is known yet."""
+        self._known: dict[Sizes, Callable[..., Any]] = {}
+
+    def note(self, function: Callable[..., Any], concrete: Any) -> None:
+        """`function` is being traced; `concrete` is the model's step as it is in this trace."""
+        if function not in self._known.values():  # Keras has made it anew
+            self._known.clear()
+        sizes = _sizes(each.shape for each in argument_placeholders(concrete))
+        if sizes is not None:
+            self._known[sizes] = function
+
+    def fitting(
+        self, function: Callable[..., Any], iterator: Any, make: Callable[[], Callable[..., Any]]
+    ) -> tuple[Callable[..., Any], Any]:
+        """The train function for the next batch, and an iterator over the same batches.
+
+        Args:
+            function: the one that Keras would call.
+            iterator: over the batches: of a data set, or that of `train_on_batch`.
+            make: makes another train function.
+        """
+        if isinstance(iterator, tf.data.Iterator):
+            batch = iterator.element_spec
+        elif isinstance(iterator, Iterable) and not hasattr(iterator, "element_spec"):
+            batches = list(itertools.islice(iterator, 1))
+            batch, iterator = batches, itertools.chain(batches, iterator)
+        else:  # of several replicas
+            return function, iterator
+        sizes = _sizes(each.shape for each in tf.nest.flatten(batch) if hasattr(each, "shape"))
+        if sizes is None:
+            return function, iterator
+        if sizes in self._known:
+            return self._known[sizes], iterator
+        ranks = [len(each) for each in sizes]
+        if any([len(each) for each in known] == ranks for known in self._known):
+            self._known[sizes] = function = make()
+        return function, iterator
+
+
+def _sizes(shapes: Iterable[Any]) -> Sizes | None:
+    """None where one is not known."""
+    found = [tf.TensorShape(each) for each in shapes]
+    if any(each.rank is None or not each[1:].is_fully_defined() for each in found):
+        return None
+    return tuple(tuple(each[1:].as_list()) for each in found)
