@@ -98,7 +98,7 @@ def test_what_was_too_little_is_planned_anew_where_there_is_enough(step, x, coun
     """The leanest plan of a start beside another model is not that of one without it."""
     room = 40 << 20
     asked = {"budget": held_bytes() + room, "on_infeasible": "min"}
-    other_model = tf.zeros((room - (64 << 10),), tf.uint8)
+    other_model = tf.zeros((2 * room,), tf.uint8)  # others may let some bytes go meanwhile
     with pytest.warns(UserWarning, match="is too small"):
         first, _ = start(step, x, **asked)
     assert first.plan.overhead > 0
