@@ -38,12 +38,12 @@ READ_ONLY = READS | frozenset(
 )
 """They read a variable and change nothing, so they may run again until it is overwritten."""
 
-_HERE = Path(__file__).parents[2]
+_PACKAGES = Path(__file__).parents[2]
 
 _NOT_THE_USERS = (
     "/tensorflow/",
     "/keras/",
-    *(f"{_HERE / package}{os.sep}" for package in ("checkmate_tf", "profiles", "solvers")),
+    *(f"{_PACKAGES / package}{os.sep}" for package in ("checkmate_tf", "profiles", "solvers")),
 )
 """Parts of the names of files whose lines the user hasn't written."""
 
