@@ -175,7 +175,10 @@ def body_of_function(function: Any, shapes: Sequence[Any] | None) -> Any:
 
 
 def function_again(concrete: Any) -> Any:
-    """A ConcreteFunction that does the same; what TensorFlow keeps for it is freed with it."""
+    """A ConcreteFunction that does the same; what TensorFlow keeps for it is freed with it.
+
+    Its kernels are its own: random numbers that they draw are not missing elsewhere.
+    """
     return type(concrete).from_func_graph(concrete.graph, concrete.function_type, {})
 
 

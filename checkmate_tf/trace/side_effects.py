@@ -5,6 +5,7 @@ Calls, loops and branches are judged by their bodies.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -30,7 +31,8 @@ _RANDOM = frozenset(
     "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 RandomShuffle "
     "RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal".split()
 )
-"""They draw from a generator in their kernel, and every function has kernels of its own."""
+"""They draw from a generator in their kernel, and every function has kernels of its own. Without a
+seed it begins anywhere."""
 
 _CALLS = frozenset("StatefulPartitionedCall While If Case".split())
 """They do what their bodies do."""
@@ -46,9 +48,12 @@ def changes_only_variables(concrete: Any) -> bool:
     )
 
 
-def draws_from_kernels(concrete: Any) -> bool:
-    """Whether kernels draw random numbers of their own, which begin anew in another function."""
-    return not _RANDOM.isdisjoint(_kinds(concrete))
+def draws_by_seed(concrete: Any) -> bool:
+    """Whether kernels draw random numbers that begin anew in another function: by a seed."""
+    return any(
+        node.op in _RANDOM and (node.attr["seed"].i or node.attr["seed2"].i)
+        for node in _nodes(concrete)
+    )
 
 
 def written_captures(concrete: Any) -> list[tuple[Any, Any]]:
@@ -84,10 +89,16 @@ def _kinds(concrete: Any) -> set[str]:
 
     A body that is not found is there by its name, which is no type.
     """
+    return {node.op for node in _nodes(concrete)}
+
+
+def _nodes(concrete: Any) -> Iterator[Any]:
+    """The NodeDefs of the same operations."""
     graph = concrete.graph
-    operations = graph.get_operations()
-    found = {operation.type for operation in operations}
-    pending = [name for operation in operations for name in functions_of(operation)]
+    pending: list[str] = []
+    for operation in graph.get_operations():
+        yield operation.node_def
+        pending += functions_of(operation)
     looked_at: set[str] = set()
     while pending:
         name = pending.pop()
@@ -96,9 +107,8 @@ def _kinds(concrete: Any) -> set[str]:
         looked_at.add(name)
         function = function_in_graph(graph, name)
         if function is None:
-            found.add(name)
+            yield tf.compat.v1.NodeDef(op=name)
             continue
         for node in function_definition(function).node_def:
-            found.add(node.op)
+            yield node
             pending += functions_of_node(node)
-    return found

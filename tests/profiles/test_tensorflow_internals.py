@@ -240,6 +240,39 @@ def test_a_call_runs_in_another_graph_once_its_functions_are_there() -> None:
     assert copied([1.0, 2.0]).numpy().tolist() == [2.0, 4.0]
 
 
+@tf.function
+def drawn(x: Any) -> Any:
+    return x + tf.random.normal((2,))
+
+
+kept_whole = tf.function(drawn.python_function, experimental_attributes={"_noinline": True})
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        drawn.python_function,
+        drawn,
+        kept_whole,
+        lambda x: tf.cond(x[0] > -9, lambda: drawn(x), lambda: x),
+        lambda x: tf.while_loop(lambda *_: True, lambda y: [drawn(y)], [x], maximum_iterations=3),
+        lambda x: tf.map_fn(lambda each: each + tf.random.uniform(()), x),
+    ],
+)
+def test_a_function_that_is_made_again_takes_no_random_numbers_from_the_first(draw: Any) -> None:
+    series = []
+    for times in (0, 2):
+        tf.random.set_seed(5)
+        concrete = tf.function(draw).get_concrete_function(tf.TensorSpec((2,)))
+        again = internals.function_again(concrete)
+        series.append([])
+        for _ in range(3):
+            for _ in range(times):
+                again(tf.zeros(2))
+            series[-1].append(tf.convert_to_tensor(concrete(tf.zeros(2))).numpy().tolist())
+    assert series[0] == series[1]
+
+
 @pytest.mark.parametrize("autograph", [True, False])
 @pytest.mark.parametrize("reduce_retracing", [True, False])
 def test_another_function_can_be_traced_alike(autograph: bool, reduce_retracing: bool) -> None:

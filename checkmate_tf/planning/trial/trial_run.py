@@ -42,7 +42,7 @@ from checkmate_tf.rewriting.rewrite import as_function
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
-from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
+from checkmate_tf.trace.side_effects import changes_only_variables, draws_by_seed
 from profiles.devices import default_device
 from profiles.tensorflow_internals import cancellable, function_again
 from solvers import Schedule
@@ -61,8 +61,8 @@ def can_try(concrete: Any) -> bool:
 
 
 def has_generators(extracted: Extraction) -> bool:
-    """Whether kernels draw random numbers of their own, which begin anew in another function."""
-    return draws_from_kernels(extracted.program.concrete)
+    """Whether kernels draw random numbers that begin anew in another function."""
+    return draws_by_seed(extracted.program.concrete)
 
 
 class TrialRunError(Exception):
@@ -160,13 +160,11 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     """Bytes that each of a few steps adds to what is resident, in TensorFlow's own order.
 
     Raises:
-        TrialRunError: as above; or they were too large for the device, or their kernels would
-            have drawn random numbers, which training would miss.
+        TrialRunError: as above; or they were too large for the device.
     """
-    if has_generators(extracted):
-        raise TrialRunError("its operations draw random numbers, which training would miss")
     program = extracted.program
-    # The traced function would hold its constants as long as it lives.
+    # The traced function would hold its constants as long as it lives, and its kernels would miss
+    # the random numbers that they had drawn.
     function = function_again(as_traced(program.concrete))
     added = _added(program, function, UNCHANGED_STEPS)
     if added is None:

@@ -82,7 +82,14 @@ def test_a_step_that_changes_more_than_variables_gets_no_trial_run(change):
     assert not can_run_for_trial(extraction_of(step))
 
 
-def test_generators_are_found_in_nested_functions():
-    noise = tf.function(lambda x: tf.random.normal(tf.shape(x)))
-    assert has_generators(extraction_of(lambda x: tf.reduce_sum(tf.exp(x + noise(x)))))
-    assert not has_generators(extraction_of(lambda x: tf.reduce_sum(tf.exp(x))))
+def test_generators_with_a_seed_are_found_in_nested_functions():
+    def has_noise(seed):
+        noise = tf.function(lambda x: tf.random.normal(tf.shape(x), seed=seed))
+        return has_generators(extraction_of(lambda x: tf.reduce_sum(tf.exp(x + noise(x)))))
+
+    tf.random.set_seed(None)  # as other tests may not have left it
+    assert has_noise(seed=1)
+    assert not has_noise(seed=None)  # other numbers every time, in any function
+    tf.random.set_seed(3)
+    assert has_noise(seed=None)
+
