@@ -231,6 +231,7 @@ class PlannedRuns:
         return (
             self._request.trial_run
             and planned.replicated is None
+            and not planned.runs_plain
             and not self._request.budget.least
             and not planned.beyond_budget
             and held_bytes() is not None

@@ -19,11 +19,13 @@ class FoundPlan:
 
     Attributes:
         keeps: whether it is expected to stay within the budget.
+        runs_plain: it is the step as it is, in TensorFlow's own order.
     """
 
     plan: Plan
     function: Callable[..., Any] | None
     keeps: bool = True
+    runs_plain: bool = False
 
 
 @dataclass(frozen=True)

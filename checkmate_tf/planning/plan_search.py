@@ -7,7 +7,7 @@ budget gets a trial run, which measures what the device really holds.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -36,10 +36,11 @@ from checkmate_tf.planning.settings import (
     PLAN_TIMES,
 )
 from checkmate_tf.planning.situation import Situation
-from checkmate_tf.planning.too_small import held_more, no_schedule
+from checkmate_tf.planning.too_small import TooSmallError, held_more, no_schedule
 from checkmate_tf.planning.trial.trial_run import TrialRunner
+from checkmate_tf.planning.unchanged import plain_instead
 from checkmate_tf.user_warnings import warn_user
-from solvers import BudgetError, Solution, Status, format_bytes
+from solvers import BudgetError, Problem, Schedule, Solution, Status, answer, format_bytes, simulate
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import LeastMemory, find_least_memory
 from solvers.problem import Order
@@ -56,8 +57,20 @@ class PlanSearch:
         time_limit: float,
         trial_run: TrialRunner | None,
         interrupts: Interrupts | None = None,
+        recommended: Schedule | None = None,
+        measure_unchanged: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Without `trial_run`, plans are forecast only."""
+        """Prepare a search.
+
+        Args:
+            situation: what there is before planning.
+            solver, order, time_limit: as the user asked for them.
+            trial_run: runs the step by a schedule; without it, plans are forecast only.
+            interrupts: those of the user.
+            recommended: the schedule of a lean plan that an error has named the budget of.
+            measure_unchanged: runs the unchanged step, if it has not run, for its peak in bytes;
+                asked only where no plan keeps the budget.
+        """
         self._situation = situation
         self._graph = situation.extracted.graph
         self._solver = solver
@@ -65,6 +78,10 @@ class PlanSearch:
         self._time_limit = time_limit
         self._interrupts = interrupts or Interrupts()
         self._schedules = ScheduleSolver(self._graph, solver, order, time_limit, self._interrupts)
+        self._recommended = recommended
+        self._measure_unchanged = measure_unchanged
+        if recommended is not None:
+            self._schedules.known = [recommended]
         is_large = len(situation.extracted.program.operations) >= LARGE_STEP
         self._corrections = LARGE_CORRECTIONS if is_large else CORRECTIONS
         self._expected = Expectation(situation, surely=is_large)
@@ -73,11 +90,22 @@ class PlanSearch:
     def run(self) -> FoundPlan:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
 
+        Where a measurement says that no plan takes less than the unchanged step, that is the plan.
+
         Raises:
-            BudgetError: no schedule was found within the budget, or all that ran for trial held
+            TooSmallError: no schedule was found within the budget, or all that ran for trial held
                 more.
         """
-        situation, unchanged = self._situation, self._unchanged_that_fits()
+        try:
+            return self._within_the_budget()
+        except TooSmallError as error:
+            plain = plain_instead(self._measured_situation, self._maker.unchanged(), error.needs)
+            if plain is None:
+                raise
+            return plain
+
+    def _within_the_budget(self) -> FoundPlan:
+        unchanged = self._unchanged_that_fits()
         if unchanged is not None:
             unchanged = self._maker.told(self._maker.tried(unchanged))
             if self._expected.keeps(unchanged):
@@ -90,11 +118,30 @@ class PlanSearch:
             return kept.found
         if unchanged is not None:
             seen.append(unchanged)
-        if not seen:
-            needs = self._expected.by_forecast(self._maker.forecast(self._least_memory.schedule))
-            raise no_schedule(situation, self._solver, first, self._least_memory, needs)
+        if not seen:  # by the solver's memory model, which may be wrong
+            leanest = self._maker.told(self._maker.tried(self._leanest_known))
+            if leanest.was_tried and self._expected.keeps(leanest):
+                return leanest.found
+            needs = self._expected.bytes_of(leanest)
+            raise no_schedule(
+                self._measured_situation,
+                self._solver,
+                first,
+                self._least_memory,
+                leanest.found,
+                needs,
+            )
         best = self._best_effort(seen)
         return replace(best.found, keeps=self._expected.keeps(best))
+
+    @cached_property
+    def _measured_situation(self) -> Situation:
+        """What there is before planning, with the unchanged step's peak if that can be measured."""
+        situation = self._situation
+        if situation.measured_baseline_peak is None:
+            measured = self._measure_unchanged()
+            situation = replace(situation, measured_baseline_peak=measured)
+        return situation
 
     def leanest(self, solver: str | None = None) -> FoundPlan:
         """The plan of the least memory; its budget is what the allocator needs for it.
@@ -174,6 +221,13 @@ class PlanSearch:
         found = find_least_memory(self._graph, self._order, LEAST_TIME * self._time_limit)
         self._interrupts.pass_on()
         return found
+
+    @property
+    def _leanest_known(self) -> Candidate:
+        """The plan of the least memory that is known without another search."""
+        schedule = self._recommended or self._least_memory.schedule
+        problem = Problem(self._graph, simulate(self._graph, schedule).peak)
+        return self._maker.planned(answer(problem, self._solver, schedule))
 
     def _candidates(self, first: Solution) -> Iterator[Candidate]:
         """Plans in turn, and if none of the first ones will do, leaner ones."""
@@ -305,6 +359,8 @@ class PlanSearch:
 
     def _leaner_ones(self, activations: float) -> Iterator[Candidate]:
         """More plans, each leaner than the one before it, and the leanest at last."""
+        if self._recommended is not None:
+            yield self._tried_if_it_may_keep(self._leanest_known)
         for number in range(1, LEANER_PLANS + 1):
             activations *= 1 - LEANER_BY
             solution = self._schedules.solved(activations, LEANER_TIME, number)
@@ -322,7 +378,7 @@ class PlanSearch:
         """The fastest of the leanest plans, with a warning.
 
         Raises:
-            BudgetError: all that ran for trial held more than the budget.
+            TooSmallError: all that ran for trial held more than the budget.
         """
         budget = format_bytes(self._situation.budget)
         best = fastest_of_the_leanest(seen, lambda each: each.forecast.worst)
@@ -347,18 +403,20 @@ class PlanSearch:
         """The fastest of those that held the least, which tells more than what was forecast.
 
         Raises:
-            BudgetError: it held more than the budget.
+            TooSmallError: it held more than the budget.
         """
         budget = self._situation.budget
         measured = [each for each in seen if each.plan.measured_peak is not None]
         if not measured:
-            raise BudgetError(
+            raise TooSmallError(
                 f"every plan within {format_bytes(budget)} exhausted the device's memory"
             )
         within = [each for each in measured if _held(each) <= budget]
         if not within:
-            least = min(map(self._expected.bytes_of, measured))
-            raise held_more(self._situation, min(measured, key=_held).plan, least)
+            leanest = min(measured, key=self._expected.bytes_of)
+            needs = self._expected.bytes_of(leanest)
+            held = min(map(_held, measured))
+            raise held_more(self._measured_situation, held, leanest.found, needs)
         return fastest_of_the_leanest(within, _held)
 
 

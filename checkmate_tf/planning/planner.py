@@ -35,6 +35,7 @@ from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import PATIENCE
 from checkmate_tf.planning.situation import Situation
+from checkmate_tf.planning.too_small import TooSmallError
 from checkmate_tf.planning.trial.trial_run import (
     SaysEnough,
     TrialRun,
@@ -63,7 +64,7 @@ class PlannedStep:
         replicated: the whole step, where several replicas run it; the plan is for one of them.
         source: where the plan comes from, or what became of it, for the user; "" if it is of a step
             that has been planned before and was traced again.
-        runs_plain: XLA compiles the step as it is, which takes as little as any plan, or fits.
+        runs_plain: the step runs as it is, which takes as little as any plan, or fits.
     """
 
     plan: Plan
@@ -91,6 +92,8 @@ class Planner:
         self._known: dict[ComputationGraph, KeptPlan] = {}
         self._baselines = Baselines()
         self._kept = KeptPlans(request)
+        quietly = replace(request, plan=None, verbose=0)
+        self._named_in_errors = KeptPlans(quietly, "named in an error")
         self._lock = threading.RLock()
 
     def plan(
@@ -152,6 +155,10 @@ class Planner:
         kept = self._kept.find(extracted.program)
         if kept is not None and kept.baseline is not None:
             self._baselines.know(structure, kept.baseline, kept.baseline_ran)
+        elif request.trial_run:
+            measured = self._kept.baseline(extracted.program)
+            if measured is not None:
+                self._baselines.know(structure, measured, ran=True)
         # What several replicas do together can't run for one of them.
         may_run = request.trial_run and request.budget.share is not None and not exchange_peak
         baseline = self._baselines.of(extracted, structure, resident, may_run)
@@ -169,7 +176,21 @@ class Planner:
             return planned
         under_way = self._baselines.is_no_larger(baseline)
         situation = replace(situation, layout=lay_out())
-        planned = _planned(situation, request, run(), interrupts, under_way)
+        recommended = self._recommended(extracted.program) if kept is None else None
+        may_measure = request.trial_run and not exchange_peak
+        try:
+            planned = _planned(
+                situation,
+                request,
+                run(),
+                interrupts,
+                under_way,
+                recommended,
+                partial(self._unchanged_peak, extracted, resident) if may_measure else lambda: None,
+            )
+        except TooSmallError as error:
+            self._keep_recommended(error, situation)
+            raise
         self._baselines.note(baseline)
         interrupts.pass_on()
         planned = self._keep(planned, situation, baseline)
@@ -178,15 +199,45 @@ class Planner:
 
     def _keep(self, planned: PlannedStep, situation: Situation, baseline: Baseline) -> PlannedStep:
         """The planned step, its plan with what it was made for, and kept for the next time."""
-        device = device_name(default_device())
-        plan = with_origin(planned.plan, planned.extracted, situation.resident, device)
-        planned = replace(planned, plan=plan, source="plan not kept")
-        if planned.beyond_budget and self._request.on_infeasible != "min":
+        made = self._made(planned, situation, baseline)
+        planned = replace(planned, plan=made.plan, source="plan not kept")
+        is_asked_for = self._request.on_infeasible == "min" or planned.runs_plain
+        if planned.beyond_budget and not is_asked_for:
             return planned  # only because training was under way
-        untried = planned.untried or baseline.may_pass
-        made = KeptPlan(plan, planned.keeps, planned.beyond_budget, baseline, untried)
         source = self._kept.keep(made)
         return replace(planned, source=source or "plan not kept")
+
+    def _made(self, planned: PlannedStep, situation: Situation, baseline: Baseline) -> KeptPlan:
+        device = device_name(default_device())
+        return KeptPlan(
+            with_origin(planned.plan, planned.extracted, situation.resident, device),
+            planned.keeps,
+            planned.beyond_budget,
+            planned.runs_plain,
+            baseline,
+            planned.untried or baseline.may_pass,
+        )
+
+    def _unchanged_peak(self, extracted: Extraction, resident: int) -> int | None:
+        """Bytes that the unchanged step is measured to need; None where it can't be."""
+        structure = structure_of(extracted.graph)
+        return self._baselines.of(extracted, structure, resident, run=True).measured
+
+    def _recommended(self, program: Program) -> Schedule | None:
+        """The schedule of a plan whose budget an error has named, maybe of an earlier process."""
+        kept = self._named_in_errors.find(program)
+        return None if kept is None else kept.plan.schedule
+
+    def _keep_recommended(self, error: TooSmallError, situation: Situation) -> None:
+        """Let the next one who asks find the plan whose budget the error names."""
+        if error.leanest is None or error.least is None:
+            return
+        extracted = situation.extracted
+        structure = structure_of(extracted.graph)
+        baseline = self._baselines.of(extracted, structure, situation.resident, run=False)
+        plan = replace(error.leanest.plan, budget=error.least)
+        step = PlannedStep(plan, extracted, None)
+        self._named_in_errors.keep(self._made(step, situation, baseline))
 
     def forget(self, planned: PlannedStep) -> None:
         """A step was over its budget: other processes are not to take its plan."""
@@ -253,7 +304,9 @@ class Planner:
 
     def _remember(self, planned: PlannedStep) -> None:
         key = structure_of(planned.extracted.graph)
-        self._known[key] = KeptPlan(planned.plan, planned.keeps, planned.beyond_budget)
+        self._known[key] = KeptPlan(
+            planned.plan, planned.keeps, planned.beyond_budget, planned.runs_plain
+        )
 
 
 def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ...]) -> PlannedStep:
@@ -292,6 +345,8 @@ def _planned(
     run: TrialRunner | None,
     interrupts: Interrupts,
     under_way: bool,
+    recommended: Schedule | None = None,
+    measure_unchanged: Callable[[], int | None] = lambda: None,
 ) -> PlannedStep:
     failed: list[TrialRunError] = []
     search = PlanSearch(
@@ -301,6 +356,8 @@ def _planned(
         request.time_limit,
         partial(_noting, failed, run) if run is not None and request.trial_run else None,
         interrupts,
+        recommended,
+        measure_unchanged,
     )
     beyond_budget = False
     try:
@@ -322,8 +379,9 @@ def _planned(
         found.plan,
         situation.extracted,
         found.function,
-        beyond_budget=beyond_budget,
+        beyond_budget=beyond_budget or (found.runs_plain and not found.keeps),
         keeps=found.keeps,
+        runs_plain=found.runs_plain,
         untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
     )
 
@@ -358,6 +416,7 @@ def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) 
         None,
         beyond_budget=kept.beyond_budget,
         keeps=kept.keeps,
+        runs_plain=kept.runs_plain,
         source=source,
     )
 

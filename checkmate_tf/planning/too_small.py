@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from checkmate_tf.planning.candidate import FoundPlan
 from checkmate_tf.planning.largest_loop import about_the_largest_loop
 from checkmate_tf.planning.settings import FOUND_AGAIN
 from checkmate_tf.planning.situation import Situation
@@ -12,9 +13,36 @@ from solvers import BudgetError, Solution, Status, format_bytes
 from solvers.local_search.least_memory import LeastMemory
 
 
+class TooSmallError(BudgetError):
+    """No plan keeps the budget.
+
+    Attributes:
+        leanest: the plan that needs the least, of those that were found; None where each of them
+            exhausted the device's memory.
+        needs: bytes that the device would rarely hold more than by it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        least: int | None = None,
+        leanest: FoundPlan | None = None,
+        needs: int | None = None,
+    ) -> None:
+        """`least` are bytes that are enough for the leanest plan, also where it is found again."""
+        super().__init__(message, least)
+        self.leanest = leanest
+        self.needs = needs
+
+
 def no_schedule(
-    situation: Situation, solver: str, failed: Solution, known: LeastMemory, needs: int
-) -> BudgetError:
+    situation: Situation,
+    solver: str,
+    failed: Solution,
+    known: LeastMemory,
+    leanest: FoundPlan,
+    needs: int,
+) -> TooSmallError:
     """An error about a budget for which there is no schedule.
 
     Args:
@@ -22,53 +50,84 @@ def no_schedule(
         solver: what was asked for one.
         failed: its answer.
         known: the schedule of the least memory that was found.
-        needs: bytes that the device would rarely hold more than by that one.
+        leanest: the plan by that one, or by one that needs as little.
+        needs: bytes that the device would rarely hold more than by it.
     """
     graph = situation.extracted.graph
     beside = situation.resident - graph.fixed_bytes
-    least = int(FOUND_AGAIN * max(known.peak + beside, needs))
+    least = _enough(situation, needs)
     if known.peak + beside <= situation.limit:
-        return BudgetError(
+        return TooSmallError(
             f"{solver!r} found no schedule within {format_bytes(situation.limit)}, "
             f"though there is one of {format_bytes(known.peak + beside)}: give it a longer "
             "time_limit, or take another solver",
-            least=least,
+            least,
+            leanest,
+            needs,
         )
     # What the margin alone makes impossible is not impossible within the budget.
     proved = failed.status is Status.INFEASIBLE and not situation.margin
     how = "no schedule exists" if proved else "no schedule was found"
-    return BudgetError(
+    return TooSmallError(
         f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
-        f"{_what_would_do(situation, least)} By the values alone that are live at once, none is "
-        f"possible below {format_bytes(known.bound + beside)}"
+        + _what_would_do(situation, leanest.plan, least)
+        + _impossible_below(situation, leanest.plan, known.bound + beside)
         + about_the_largest_loop(situation.extracted, known.peak - graph.fixed_bytes),
-        least=least,
+        least,
+        leanest,
+        needs,
     )
 
 
-def held_more(situation: Situation, leanest: Plan, least: int) -> BudgetError:
-    """An error about the leanest plan found, which held more than the budget when it ran.
+def held_more(situation: Situation, held: int, leanest: FoundPlan, needs: int) -> TooSmallError:
+    """An error about plans that held more than the budget when they ran.
 
-    `least` are the bytes that the device would rarely hold more than by it.
+    Args:
+        situation: of the step.
+        held: the least bytes that one of them held.
+        leanest: the one of which the device is expected to hold the least.
+        needs: bytes that it would rarely hold more than by that one.
     """
-    return BudgetError(
+    least = _enough(situation, needs)
+    return TooSmallError(
         f"budget {format_bytes(situation.budget)} is too small: the leanest plan found held "
-        f"{format_bytes(leanest.measured_peak or 0)} in a trial run, "
+        f"{format_bytes(held)} in a trial run, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
-        f"{_what_would_do(situation, least)}",
-        least=least,
+        f"{_what_would_do(situation, leanest.plan, least)}",
+        least,
+        leanest,
+        needs,
     )
 
 
-def _what_would_do(situation: Situation, least: int) -> str:
+def _enough(situation: Situation, needs: int) -> int:
+    """The bytes to name: those and a little more, but no more than the unchanged step needs."""
+    unchanged = situation.measured_baseline_peak or 0
+    least = int(FOUND_AGAIN * needs)
+    return min(least, unchanged) if unchanged >= needs else least
+
+
+def _impossible_below(situation: Situation, leanest: Plan, bound: int) -> str:
+    """A sentence; "" where a step has run in less, for the sizes of some values are guesses."""
+    held = (situation.measured_baseline_peak, leanest.measured_peak)
+    if any(each is not None and each < bound for each in held):
+        return ""
+    return (
+        f". By the values alone that are live at once, none is possible below {format_bytes(bound)}"
+    )
+
+
+def _what_would_do(situation: Situation, leanest: Plan, least: int) -> str:
     """Two sentences: what the unchanged step needs, and what to write instead."""
     measured = situation.measured_baseline_peak
     unchanged = measured or situation.baseline_peak
     how = "measured" if measured else "forecast"
     told = f"The unchanged step needs {format_bytes(unchanged)} ({how}). "
-    told += f"What is likely to do is {format_bytes(least)} or more: budget={least}"
+    was_tried = leanest.measured_peak is not None
+    told += "What does, as a trial run has shown," if was_tried else "What is likely to do"
+    told += f" is {format_bytes(least)} or more: budget={least}"
     if situation.resident < least < unchanged:
         share = (least - situation.resident) / (unchanged - situation.resident)
         told += f", or budget={ceil(100 * share) / 100:g}"
-    return told + '; budget="min" takes the least that is found.'
+    return told + '; budget="min" takes the least that is found'

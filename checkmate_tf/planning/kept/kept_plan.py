@@ -26,6 +26,7 @@ class KeptPlan:
         plan: it.
         keeps: whether it was expected to stay within the budget when it was made.
         beyond_budget: it was the leanest one, and known to need more than the budget.
+        runs_plain: it is the step as it is, in TensorFlow's own order.
         baseline: what was known of the unchanged step then; None where nobody kept that.
         untried: a trial run failed for a reason that may have passed; one more start tries.
         path: of its file in the cache; None of one that the user named, or of this process.
@@ -34,6 +35,7 @@ class KeptPlan:
     plan: Plan
     keeps: bool = True
     beyond_budget: bool = False
+    runs_plain: bool = False
     baseline: Baseline | None = None
     untried: bool = False
     path: Path | None = None
@@ -136,6 +138,7 @@ def kept_plan(entry: Entry) -> KeptPlan:
             plan,
             keeps=read(facts, "keeps", bool),
             beyond_budget=read(facts, "beyond_budget", bool),
+            runs_plain=read(facts, "runs_plain", bool),
             baseline=baseline,
             untried=read(facts, "untried", bool),
             path=entry.path,

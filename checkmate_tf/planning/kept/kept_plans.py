@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import tensorflow as tf
 
 from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
 from checkmate_tf.planning import settings
+from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept import plan_store
 from checkmate_tf.planning.kept.kept_plan import OTHER_STEP, KeptPlan, kept_plan, named_plan
 from checkmate_tf.planning.kept.step_content import step_content
@@ -42,9 +44,10 @@ class KeptPlans:
         ('50%', 'auto')
     """
 
-    def __init__(self, request: Request) -> None:
-        """For what the user asked for."""
+    def __init__(self, request: Request, budget: str | None = None) -> None:
+        """For what the user asked for; `budget` stands for the one in the name of a plan."""
         self._request = request
+        self._budget = budget or _in_words(request)
         self._known: dict[str, KeptPlan | None] = {}
         self._named_fits = False
 
@@ -58,6 +61,23 @@ class KeptPlans:
             else:
                 self._known[content] = self._in_cache(content)
         return self._known[content]
+
+    def baseline(self, program: Program) -> Baseline | None:
+        """What the unchanged step was measured to need when a plan was kept, for any budget.
+
+        A share then means the same bytes at every start.
+        """
+        folder = plan_store.plan_folder()
+        if folder is None:
+            return None
+        key = self.key(step_content(program))
+        for entry in plan_store.same_step(folder, key):
+            if all(entry.key.get(name) == key[name] for name in _OF_THE_UNCHANGED_STEP):
+                with suppress(CheckmateError):
+                    baseline = kept_plan(entry).baseline
+                    if baseline is not None and baseline.measured is not None:
+                        return baseline
+        return None
 
     def workspaces(self, program: Program) -> tuple[int, ...] | None:
         """Bytes that each operation of a step needs only while it runs, where a plan says it."""
@@ -105,6 +125,7 @@ class KeptPlans:
             "overhead": plan.overhead,
             "keeps": made.keeps,
             "beyond_budget": made.beyond_budget,
+            "runs_plain": made.runs_plain,
             "baseline": asdict(baseline),
             "untried": untried,
         }
@@ -132,7 +153,7 @@ class KeptPlans:
         optimizer = {**_ON_BY_DEFAULT, **tf.config.optimizer.get_experimental_options()}
         key = {
             "content": content,
-            "budget": _in_words(request),
+            "budget": self._budget,
             "device": device_name(device),
             "limit": allocator_limit(),
             "memory_count": _what_is_counted(),
@@ -189,6 +210,12 @@ class KeptPlans:
         if self._request.verbose:
             announce_beside(line)
 
+
+_OF_THE_UNCHANGED_STEP = (
+    "content", "device", "limit", "memory_count", "tensorflow", "release", "graph_options",
+    "threads",
+)  # fmt: skip
+"""What its peak depends on."""
 
 _ON_BY_DEFAULT = dict.fromkeys(
     (

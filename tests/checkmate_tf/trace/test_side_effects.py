@@ -92,4 +92,3 @@ def test_generators_with_a_seed_are_found_in_nested_functions():
     assert not has_noise(seed=None)  # other numbers every time, in any function
     tf.random.set_seed(3)
     assert has_noise(seed=None)
-

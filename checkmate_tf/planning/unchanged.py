@@ -1,0 +1,45 @@
+"""The unchanged step as the answer, where no plan takes less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from checkmate_tf.planning.candidate import Candidate, FoundPlan
+from checkmate_tf.planning.situation import Situation
+from checkmate_tf.user_warnings import warn_user
+from solvers import format_bytes
+
+
+def plain_instead(
+    situation: Situation, unchanged: Candidate, needs: int | None
+) -> FoundPlan | None:
+    """The step as it is, if it was measured to keep the budget, or to need no more than any plan.
+
+    Which is said in a line; None where it needs more.
+
+    Args:
+        situation: what there is before planning.
+        unchanged: the plan that recomputes nothing.
+        needs: bytes that the leanest plan found needs; None where none runs here.
+    """
+    measured = situation.measured_baseline_peak
+    if measured is None or (needs is not None and situation.limit < measured > needs):
+        return None
+    note = (
+        f"no plan saves memory here: the step takes {format_bytes(measured)} as it is, and runs "
+        "unchanged"
+    )
+    if measured > situation.limit:
+        note += (
+            f", over the budget of {format_bytes(situation.budget)}; what takes less is a smaller "
+            "batch, or several small ones whose gradients are added up"
+        )
+    warn_user(note)
+    plan = replace(
+        unchanged.plan,
+        predicted_peak=measured,
+        measured_peak=measured,
+        measured_baseline_peak=measured,
+        notes=(*situation.notes, note),
+    )
+    return FoundPlan(plan, None, keeps=measured <= situation.limit, runs_plain=True)
