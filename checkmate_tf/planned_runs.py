@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
+
+import tensorflow as tf
 
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.phases import phase
@@ -13,7 +16,9 @@ from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.loops_of_steps import why_nothing_can_be_recomputed
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.planner import PlannedStep, Planner
+from checkmate_tf.planning.preparation import structure_of
 from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.settings import LEANER_ATTEMPTS
 from checkmate_tf.planning.trial.trial_run import has_generators
 from checkmate_tf.planning_display import PlanningDisplay
 from checkmate_tf.plans.line import line_about
@@ -22,13 +27,15 @@ from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_ext
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.keras_models import (
     as_keras_made_it,
+    forget_functions,
     new_train_function,
     run_training_by,
 )
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.train_functions import TrainFunctions
+from profiles.devices import default_device
 from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
-from solvers import BudgetError, CheckmateError
+from solvers import BudgetError, CheckmateError, ComputationGraph
 
 
 class PlannedRuns:
@@ -61,6 +68,8 @@ class PlannedRuns:
         self._note_plan = note_plan
         self._say_once = say_once
         self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
+        # By structure, bytes by which steps inside `fit` have exceeded their plans, one for each.
+        self._margins: dict[ComputationGraph, list[int]] = defaultdict(list)
         self._train_functions = TrainFunctions()
         self._train_by = self._train  # one object, by which it is known again
 
@@ -152,13 +161,17 @@ class PlannedRuns:
         if self._model is not None and not compiled:
             if self._watch is not None:
                 self._watch.end()  # over the batch under way, in which planning took memory
-            self._watch = self._watch_for(planned)
+            self._watch = self._watch_for(
+                planned, partial(self._leaner_in_fit, planned, batch_size)
+            )
         step = _rewritten(planned, compiled=compiled)
 
         def emit(*args: Any, **kwargs: Any) -> Any:
             with shown.under_way(), phase("emit"):
                 result = step(*args, **kwargs)
             self._tell(planned, shown)
+            if self._watch is not None:  # what planning took is no part of the first step
+                tf.config.experimental.reset_memory_stats(default_device())
             return result
 
         return emit
@@ -202,11 +215,47 @@ class PlannedRuns:
         if planned.source:
             shown.conclude(line_about(plan, planned.source))
 
-    def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
-        """What says that a step is over its budget, unless it is known or cannot be seen."""
+    def _watch_for(
+        self, planned: PlannedStep, leaner: Callable[[int, int], None] | None = None
+    ) -> BudgetWatch | None:
+        """What says that a step is over its budget, unless it is known or cannot be seen.
+
+        Where plans may be exchanged, `leaner` lets a leaner one take over.
+        """
         if self._request.budget.least or planned.beyond_budget or held_bytes() is None:
             return None
-        return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned))
+        attempts = len(self._margins[structure_of(planned.extracted.graph)])
+        if not self._can_be_exchanged(planned) or attempts >= LEANER_ATTEMPTS:
+            leaner = None
+        return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned), leaner)
+
+    def _leaner_in_fit(
+        self, planned: PlannedStep, batch_size: int | None, peak: int, held: int
+    ) -> None:
+        """Let Keras make its train function anew, by a leaner plan, for the next batch.
+
+        Args:
+            planned: the step that took more than its budget.
+            batch_size: as for `part`.
+            peak: bytes that it held at most.
+            held: bytes that were held before.
+        """
+        program, plan = planned.extracted.program, planned.plan
+        assert plan.origin is not None
+        # What is held beside the step is counted when a plan is made.
+        counted = max(0, held + program.argument_bytes - plan.origin.resident)
+        margins = self._margins[structure_of(planned.extracted.graph)]
+        margins.append(max(0, peak - plan.budget - counted))
+        shown = PlanningDisplay(self._request.verbose)
+        with shown.under_way():
+            self._planner.leaner(
+                as_traced(program.concrete),
+                batch_size,
+                plan.budget,
+                sum(margins),
+                program.argument_bytes,
+            )
+        forget_functions(self._model)
 
     def _attend_training(self, concrete: Any) -> None:
         """Be asked about each batch of `fit`, whose train function is being traced."""
@@ -223,8 +272,11 @@ class PlannedRuns:
         )
         if fitting is not its_own:
             function = fitting
-        watch = self._watch
-        return function(iterator) if watch is None else watch.run(function, iterator)
+        watch, held = self._watch, held_bytes() or 0
+        result = function(iterator) if watch is None else watch.run(function, iterator)
+        if self._watch is not watch and self._watch is not None:
+            self._watch.look(held)  # after the first step by a new plan
+        return result
 
     def _can_be_exchanged(self, planned: PlannedStep) -> bool:
         """Whether a leaner plan may take over in the middle of training."""

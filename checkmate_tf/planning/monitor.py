@@ -25,10 +25,23 @@ class BudgetWatch:
     what ran in between, an evaluation for instance, took more than the step may.
     """
 
-    def __init__(self, budget: int, on_over: Callable[[], None] | None = None) -> None:
-        """`budget` is in bytes; `on_over` is called if a step held more."""
+    def __init__(
+        self,
+        budget: int,
+        on_over: Callable[[], None] | None = None,
+        leaner: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Watch steps.
+
+        Args:
+            budget: in bytes.
+            on_over: is called if a step held more.
+            leaner: lets a leaner plan take over after a step that held so many bytes, or raises a
+                BudgetError; it is also given the bytes that were held before the step.
+        """
         self._budget = budget
         self._on_over = on_over
+        self._leaner = leaner
         self._ended = False
 
     def run(self, step: Step, *args: Any, **kwargs: Any) -> Any:
@@ -37,14 +50,29 @@ class BudgetWatch:
             return step(*args, **kwargs)
         if (peak_bytes() or 0) > self._budget:
             tf.config.experimental.reset_memory_stats(default_device())
+        held = held_bytes() or 0
         result = step(*args, **kwargs)
-        peak = peak_bytes() or 0
-        if peak > self._budget and not self._ended:
-            self.end()
-            if self._on_over is not None:
-                self._on_over()
-            warn_user(f"{_over(peak, self._budget)}; the plan is kept, and this is said once")
+        self.look(held)
         return result
+
+    def look(self, held: int) -> None:
+        """After a step, before which so many bytes were held."""
+        peak = peak_bytes() or 0
+        if peak <= self._budget or self._ended:
+            return
+        self.end()
+        if self._on_over is not None:
+            self._on_over()
+        what = _over(peak, self._budget)
+        if self._leaner is None:
+            warn_user(f"{what}; the plan is kept, and this is said once")
+            return
+        try:
+            self._leaner(peak, held)
+        except BudgetError as error:
+            warn_user(f"{what}, and there is no leaner plan: {error}")
+        else:
+            warn_user(f"{what}; planned again")
 
     def end(self) -> None:
         """Look no more."""

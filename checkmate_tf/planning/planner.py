@@ -90,6 +90,7 @@ class Planner:
             begin_to_compile()
         self._request = request
         self._known: dict[ComputationGraph, KeptPlan] = {}
+        self._fixed: dict[ComputationGraph, int] = {}  # budgets in bytes, once training has begun
         self._baselines = Baselines()
         self._kept = KeptPlans(request)
         quietly = replace(request, plan=None, verbose=0)
@@ -166,6 +167,7 @@ class Planner:
             baseline = replace(baseline, forecast=exchange_peak)
         counted_from = self._baselines.counted_from(baseline)
         situation = situation_of(extracted, request, notes, baseline, counted_from)
+        situation = replace(situation, budget=self._fixed.get(structure, situation.budget))
         known = self._known.get(structure)
         if known is not None and not known.why_not(situation, request.budget.least):
             return _taken(known, situation, request, source="")
@@ -281,7 +283,8 @@ class Planner:
             extracted, notes = self._extracted(program, request)
             self._kept.forget(program)
             structure = structure_of(extracted.graph)
-            resident = resident_bytes(extracted.graph)
+            self._fixed[structure] = budget
+            resident = resident_bytes(extracted.graph, arriving)
             baseline = self._baselines.of(extracted, structure, resident, run=False)
             situation = situation_of(extracted, request, notes, baseline, baseline.peak)
             layout = layout_for(extracted, arriving)

@@ -127,7 +127,8 @@ def _what_would_do(situation: Situation, leanest: Plan, least: int) -> str:
     was_tried = leanest.measured_peak is not None
     told += "What does, as a trial run has shown," if was_tried else "What is likely to do"
     told += f" is {format_bytes(least)} or more: budget={least}"
-    if situation.resident < least < unchanged:
-        share = (least - situation.resident) / (unchanged - situation.resident)
+    before = situation.resident - situation.extracted.program.constant_bytes
+    if before < least < unchanged:
+        share = (least - before) / (unchanged - before)
         told += f", or budget={ceil(100 * share) / 100:g}"
     return told + '; budget="min" takes the least that is found'
