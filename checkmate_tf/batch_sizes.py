@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from checkmate_tf.user_warnings import warn_user
 
@@ -23,9 +22,8 @@ class BatchSizes:
         self._said = said
         self._lock = threading.Lock()
 
-    def note(self, batch: Any) -> None:
-        """See how large `batch` is, a tensor or None; its first dimension may be unknown."""
-        size = None if batch is None else batch.shape[0]
+    def note(self, size: int | None) -> None:
+        """See how large a batch is; None where that is not known."""
         if size is None:
             return
         with self._lock:
@@ -41,7 +39,7 @@ class BatchSizes:
     def note_inside(self, size: int, consequence: str) -> bool:
         """Note a batch that came to a step inside a larger function; whether it is too large."""
         with self._lock:
-            if size <= (self.planned or 0):
+            if size <= (self.planned or self.largest or 0):
                 return False
             known = self._said or self.largest
             warn_user(f"a batch of {size} came, more than batch_size={known}; {consequence}")

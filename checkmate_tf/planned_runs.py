@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -24,6 +24,7 @@ from checkmate_tf.planning_display import PlanningDisplay
 from checkmate_tf.plans.line import line_about
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
+from checkmate_tf.trace.first_batches import Shapes, largest, looked_at
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.keras_models import (
     as_keras_made_it,
@@ -31,7 +32,7 @@ from checkmate_tf.trace.keras_models import (
     new_train_function,
     run_training_by,
 )
-from checkmate_tf.trace.sizes import has_unknown_sizes
+from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
 from checkmate_tf.trace.train_functions import TrainFunctions
 from profiles.devices import default_device
 from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
@@ -71,16 +72,17 @@ class PlannedRuns:
         # By structure, bytes by which steps inside `fit` have exceeded their plans, one for each.
         self._margins: dict[ComputationGraph, list[int]] = defaultdict(list)
         self._train_functions = TrainFunctions()
+        self._seen: Shapes | None = None  # of the largest batches that `fit` gave to the model
         self._train_by = self._train  # one object, by which it is known again
 
     def alone(
-        self, concrete: Any, batch_size: int | None, arriving: int, tracing: float
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int, tracing: float
     ) -> Callable[..., Any]:
         """What runs the step by a plan.
 
         Args:
             concrete: the traced step.
-            batch_size: the first dimension of inputs that were traced without one.
+            sizes: of inputs that were traced without them.
             arriving: bytes of its arguments that are not on the device yet.
             tracing: seconds that its trace has taken.
 
@@ -90,7 +92,7 @@ class PlannedRuns:
         compiled = self._is_compiled()
         shown = PlanningDisplay(self._request.verbose, {"trace": tracing})
         with shown.under_way():
-            planned = self.planned(concrete, batch_size, arriving)
+            planned = self.planned(concrete, sizes, arriving)
             if planned is None:
                 return cast(Callable[..., Any], concrete)
             step = _rewritten(planned, compiled, alone=True)
@@ -105,7 +107,7 @@ class PlannedRuns:
         def leaner(margin: int) -> Callable[..., Any]:
             shown = PlanningDisplay(self._request.verbose)
             with shown.under_way():
-                leaner_one = self._planner.leaner(concrete, batch_size, budget, margin, arriving)
+                leaner_one = self._planner.leaner(concrete, sizes, budget, margin, arriving)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
             self._tell(leaner_one, shown)
             return leaner_step
@@ -115,15 +117,15 @@ class PlannedRuns:
     def part(
         self,
         concrete: Any,
-        batch_size: int | None,
+        sizes: ArgumentSizes | None,
         tracing: float,
-        guard: Callable[[int], None] | None,
+        guard: Callable[[], None] | None,
     ) -> Callable[..., Any]:
         """What makes the step, by a plan, a part of the function that is being traced.
 
         Args:
             concrete: the traced step.
-            batch_size: the first dimension of inputs that were traced without one.
+            sizes: of inputs that were traced without them.
             tracing: seconds that its trace has taken.
             guard: makes the function notice a batch that is larger than that; None where none may
                 come.
@@ -136,14 +138,15 @@ class PlannedRuns:
         try:
             shown = PlanningDisplay(self._request.verbose, {"trace": tracing})
             with shown.under_way():
-                planned = self.planned(concrete, batch_size)
+                planned = self.planned(concrete, sizes)
         except CheckmateError:
             raise
         except (TypeError, ValueError) as error:
             if not has_unknown_sizes(concrete):
                 raise
+            taken = f"the sizes {sizes}" if isinstance(sizes, tuple) else f"batches of {sizes}"
             raise CheckmateError(
-                f"with {batch_size} for every unknown first dimension the step can't be planned: "
+                f"for {taken} the step can't be planned: "
                 f"{str(error).strip().splitlines()[-1].strip()}. Give what is no batch a known "
                 "shape where the step is traced, in the input_signature for one"
             ) from None
@@ -152,18 +155,17 @@ class PlannedRuns:
         compiled = self._is_compiled()
         if compiled and guard is not None:
             # XLA compiles no call of Python, by which it would be noticed.
-            note = f"compiled by XLA, a batch larger than {batch_size} is not noticed"
+            note = f"compiled by XLA, a batch larger than {sizes} is not noticed"
             plan = replace(planned.plan, notes=(*planned.plan.notes, note))
             planned = replace(planned, plan=plan)
             self._note_plan(plan)
-        elif guard is not None and batch_size is not None:
-            guard(batch_size)
+        elif guard is not None and sizes is not None:
+            guard()
         if self._model is not None and not compiled:
             if self._watch is not None:
                 self._watch.end()  # over the batch under way, in which planning took memory
-            self._watch = self._watch_for(
-                planned, partial(self._leaner_in_fit, planned, batch_size)
-            )
+            leaner = partial(self._leaner_in_fit, planned, sizes)
+            self._watch = self._watch_for(planned, leaner)
         step = _rewritten(planned, compiled=compiled)
 
         def emit(*args: Any, **kwargs: Any) -> Any:
@@ -177,13 +179,13 @@ class PlannedRuns:
         return emit
 
     def planned(
-        self, concrete: Any, batch_size: int | None, arriving: int | None = None
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None = None
     ) -> PlannedStep | None:
         """The step with its plan; None where it runs without one, which is said.
 
         Args:
             concrete: the traced step.
-            batch_size: the first dimension of inputs that were traced without one.
+            sizes: of inputs that were traced without them.
             arriving: bytes of its arguments that are not on the device yet.
 
         Raises:
@@ -191,9 +193,9 @@ class PlannedRuns:
         """
         try:
             if self._is_compiled():
-                planned = self._compiled_planner.plan(concrete, batch_size)
+                planned = self._compiled_planner.plan(concrete, sizes)
             else:
-                planned = self._planner.plan(concrete, batch_size, arriving)
+                planned = self._planner.plan(concrete, sizes, arriving)
         except BudgetError as error:
             if self._request.on_infeasible != "plain":
                 raise
@@ -230,13 +232,13 @@ class PlannedRuns:
         return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned), leaner)
 
     def _leaner_in_fit(
-        self, planned: PlannedStep, batch_size: int | None, peak: int, held: int
+        self, planned: PlannedStep, sizes: ArgumentSizes | None, peak: int, held: int
     ) -> None:
         """Let Keras make its train function anew, by a leaner plan, for the next batch.
 
         Args:
             planned: the step that took more than its budget.
-            batch_size: as for `part`.
+            sizes: as for `part`.
             peak: bytes that it held at most.
             held: bytes that were held before.
         """
@@ -250,12 +252,30 @@ class PlannedRuns:
         with shown.under_way():
             self._planner.leaner(
                 as_traced(program.concrete),
-                batch_size,
+                sizes,
                 plan.budget,
                 sum(margins),
                 program.argument_bytes,
             )
         forget_functions(self._model)
+
+    def attend(self) -> None:
+        """Be asked about each batch of `fit`, for which Keras has made a function of the model."""
+        if self._model is not None:
+            run_training_by(self._model, self._train_by)
+
+    def sizes_seen(self, tensors: Sequence[Any]) -> Shapes | None:
+        """How large arguments were that came from `fit`; None where these seem to be others."""
+        seen = self._seen
+        if seen is None or len(seen) != len(tensors):
+            return None
+        return seen if all(map(_may_have_shape, tensors, seen)) else None
+
+    def note_sizes(self, shapes: Shapes) -> None:
+        """Batches of such sizes come from `fit`."""
+        known = self._seen
+        alike = known is not None and [*map(len, known)] == [*map(len, shapes)]
+        self._seen = largest(known, shapes) if alike and known is not None else shapes
 
     def _attend_training(self, concrete: Any) -> None:
         """Be asked about each batch of `fit`, whose train function is being traced."""
@@ -272,6 +292,10 @@ class PlannedRuns:
         )
         if fitting is not its_own:
             function = fitting
+        if self._train_functions.begins(fitting, iterator):
+            shapes, iterator = looked_at(iterator, self._model.steps_per_execution)
+            if shapes is not None:
+                self.note_sizes(shapes)
         watch, held = self._watch, held_bytes() or 0
         result = function(iterator) if watch is None else watch.run(function, iterator)
         if self._watch is not watch and self._watch is not None:
@@ -294,6 +318,10 @@ class PlannedRuns:
     def _is_compiled(self) -> bool:
         """Whether XLA compiles the step, here or in a function around it."""
         return is_compiled_by_xla(self._function) or is_traced_for_xla()
+
+
+def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
+    return bool(tensor.shape.is_compatible_with(shape))
 
 
 def _rewritten(planned: PlannedStep, compiled: bool, alone: bool = False) -> Callable[..., Any]:

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import tensorflow as tf
@@ -23,12 +24,13 @@ from checkmate_tf.planned_runs import PlannedRuns
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.plans.plan import Plan, PlanToCome
-from checkmate_tf.rewriting.batch_guard import call_if_larger
+from checkmate_tf.rewriting.batch_guard import Sizes, call_if_larger
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
+    attend_training,
     forget_functions,
     is_model,
-    prepare_before_training,
+    is_model_class,
     switch_off_xla,
     xla_is_kerass_default,
 )
@@ -101,7 +103,12 @@ class RematerializedStep:
         self._of_strategy: dict[int, RematerializedStep] = {}  # they hold their strategies
         self.plan = self._plan_to_come = cast(Any, PlanToCome())
         if self._model is not None and unbound is None:
-            prepare_before_training(self._model, RematerializedStep)
+            attend_training(self._model, RematerializedStep)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """In a class of models, it attends the training of each of them."""
+        if name == "train_step" and is_model_class(owner):
+            attend_training(owner, RematerializedStep)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As methods do: the step of one model, which keeps it."""
@@ -134,6 +141,10 @@ class RematerializedStep:
                 "without it. To train with XLA, leave rematerialize out, or call the step in a "
                 "tf.function(jit_compile=True) of your own"
             )
+
+    def attend(self) -> None:
+        """Be asked about each batch of `fit`: Keras has made a function of this step."""
+        self._runs.attend()
 
     def __reduce__(self) -> Any:
         """As functions and methods do; else a copy, which plans for itself.
@@ -182,7 +193,8 @@ class RematerializedStep:
         """What runs the step for arguments like these."""
         if self._runs_unplanned(arguments):
             return cast(Callable[..., Any], self._tracer.traced().function)
-        self._batches.note(self._batched.batch_of(arguments, self._batches.planned))
+        batch = self._batched.batch_of(arguments, self._batches.planned)
+        self._batches.note(None if batch is None else batch.shape[0])
         traced = self._tracer.traced()
         size = self._batches.planned
         kinds, places = arguments, frozenset[int]()
@@ -256,31 +268,52 @@ class RematerializedStep:
             traced = self._tracer.trace_anew(arguments, frozenset(), convert)
             return cast(Callable[..., Any], traced)
         batch = self._batched.batch_of(arguments, self._batches.planned)
-        self._batches.note(batch)
+        tensors = [each for each in tf.nest.flatten(arguments) if isinstance(each, tf.Tensor)]
+        place = next((place for place, each in enumerate(tensors) if each is batch), None)
+        seen = self._runs.sizes_seen(tensors)
+        seen_size = None if seen is None or place is None else seen[place][0]
+        self._batches.note(seen_size if batch is None else batch.shape[0] or seen_size)
         begun = time.perf_counter()
         concrete = self._tracer.trace_anew(
             arguments, self._batched.places(arguments, self._batches.planned), convert
         )
         tracing = time.perf_counter() - begun
         size = self._batches.planned if self._batches.planned is not None else self._batches.largest
-        if batch is None or batch.shape[0] is not None:
+        if size is None or all(each.shape.is_fully_defined() for each in tensors):
             return self._runs.part(concrete, size, tracing, None)
+        if seen is None or place is None:
+            return self._runs.part(concrete, size, tracing, self._guard([batch], [(size,)], 0))
+        # What is as long as the batch may get as long as the user said.
+        sizes = tuple((size, *each[1:]) if each[:1] == (seen_size,) else each for each in seen)
+        return self._runs.part(concrete, sizes, tracing, self._guard(tensors, sizes, place))
 
-        def guard(planned: int) -> None:
-            call_if_larger(batch, planned, self._larger_batch_came)
+    def _guard(self, tensors: Sequence[Any], most: Sizes, place: int) -> Callable[[], None]:
+        """What makes the function that is being traced notice tensors that are larger.
 
-        return self._runs.part(concrete, size, tracing, guard)
+        The one at `place` carries the batch.
+        """
+
+        def came(found: Sizes) -> None:
+            self._larger_batch_came(found, place)
+
+        return partial(call_if_larger, tensors, most, came)
 
     def _note_plan(self, plan: Plan | None) -> None:
         self.plan = plan
         self._plan_to_come.has_come(plan)
 
-    def _larger_batch_came(self, size: int) -> None:
+    def _larger_batch_came(self, found: Sizes, place: int) -> None:
         """A step that is part of a larger function met a batch that it was not planned for."""
         again = "steps are planned for it from now on"
         if self._model is None:
             again = "trace the function that calls the step again to have it planned for it"
-        if self._batches.note_inside(size, again) and self._model is not None:
+        is_new = self._batches.note_inside(found[place][0], again)
+        if len(found[place]) > 1:  # all sizes were looked at, and one of them is larger
+            self._runs.note_sizes(tuple(map(tuple, found)))
+            if not is_new:
+                warn_user(f"tensors of the sizes {found} came, larger than before; {again}")
+            is_new = True
+        if is_new and self._model is not None:
             forget_functions(self._model)
 
     def say_once(self, message: str) -> None:

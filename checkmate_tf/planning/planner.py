@@ -47,6 +47,7 @@ from checkmate_tf.planning.trial.trial_run import (
 from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
+from checkmate_tf.trace.sizes import ArgumentSizes
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device, device_name
 from solvers import Budget, BudgetError, ComputationGraph, Schedule, find_solver, format_bytes
@@ -98,13 +99,13 @@ class Planner:
         self._lock = threading.RLock()
 
     def plan(
-        self, concrete: Any, batch_size: int | None, arriving: int | None = None
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None = None
     ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the traced step.
-            batch_size: the first dimension of inputs that were traced without one.
+            sizes: of inputs that were traced without them, as for `resolve`.
             arriving: bytes that the device will hold before the step and does not hold yet; by
                 default those of the batches that `fit` has ready.
 
@@ -117,7 +118,7 @@ class Planner:
         request = self._request
         with self._lock, apart(), self._variables(concrete), noted_interrupts() as interrupts:
             with phase("extract"):
-                program = resolve(concrete, batch_size)
+                program = resolve(concrete, sizes)
             if has_several_replicas(program):
                 return self._plan_replicas(program, interrupts)
             extracted, notes = self._extracted(program, request)
@@ -273,13 +274,13 @@ class Planner:
         return PlannedStep(plan, step.replicas[0], None, replicated=step, source=sources[0])
 
     def leaner(
-        self, concrete: Any, batch_size: int | None, budget: int, margin: int, arriving: int
+        self, concrete: Any, sizes: ArgumentSizes | None, budget: int, margin: int, arriving: int
     ) -> PlannedStep:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
         with self._lock, apart(), self._variables(concrete), noted_interrupts() as interrupts:
             with phase("extract"):
-                program = resolve(concrete, batch_size)
+                program = resolve(concrete, sizes)
             extracted, notes = self._extracted(program, request)
             self._kept.forget(program)
             structure = structure_of(extracted.graph)

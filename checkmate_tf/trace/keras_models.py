@@ -24,6 +24,11 @@ def is_model(value: Any) -> bool:
     return hasattr(type(value), "make_train_function")
 
 
+def is_model_class(value: Any) -> bool:
+    """Whether `value` is a class of such models."""
+    return isinstance(value, type) and hasattr(value, "make_train_function")
+
+
 def models_of(function: Any) -> list[Any]:
     """The models that `function` is a method of, or that its own code refers to by name."""
     found = {id(each): each for each in _referred_to(function)}
@@ -125,23 +130,34 @@ def switch_on_xla(model: Any, mark: Any) -> None:
         model.jit_compile = True
 
 
-def prepare_before_training(model: Any, kind: type[Any]) -> None:
-    """Call `model.train_step.prepare(model)`, if that is a `kind`, before a function is made of it.
+def attend_training(model: Any, kind: type[Any]) -> None:
+    """Tell `model.train_step`, if that is a `kind`, when Keras makes a function of it.
 
-    A step that is assigned to a model is not asked otherwise: only what a class holds is.
+    Its `prepare(model)` is called before, and `attend()` when the function is there.
+
+    Args:
+        model: a model, or a class of models: then it is so for each of them.
+        kind: of step.
     """
-    if "make_train_function" in vars(model):
-        return
-    make, known = type(model).make_train_function, weakref.ref(model)
+    if is_model_class(model):
+        model.make_train_function = _telling(model.make_train_function, kind)
+    elif "make_train_function" not in vars(model):
+        make, known = _telling(type(model).make_train_function, kind), weakref.ref(model)
+        model.make_train_function = lambda force=False: make(known(), force)
 
-    def make_train_function(force: bool = False) -> Any:
-        model: Any = known()
+
+def _telling(make: Callable[..., Any], kind: type[Any]) -> Callable[..., Any]:
+    @functools.wraps(make)
+    def make_train_function(model: Any, force: bool = False) -> None:
         step: Any = model.train_step
-        if isinstance(step, kind):
-            step.prepare(model)
-        return make(model, force)
+        if not isinstance(step, kind):
+            make(model, force)
+            return
+        step.prepare(model)
+        make(model, force)
+        step.attend()
 
-    model.make_train_function = make_train_function
+    return make_train_function
 
 
 def training_state(model: Any) -> tuple[Any, tuple[int, ...]]:

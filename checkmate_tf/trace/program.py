@@ -23,6 +23,7 @@ from checkmate_tf.trace.inlining import inlined
 from checkmate_tf.trace.inputs import argument_placeholders, captures
 from checkmate_tf.trace.operations import READS, SOURCES, VIEWS, is_stateful, under_views
 from checkmate_tf.trace.sizes import (
+    ArgumentSizes,
     check_iterators,
     sized_operations,
     tensor_bytes,
@@ -127,30 +128,31 @@ class Program:
         )
 
 
-def resolve(concrete: Any, batch_size: int | None = None) -> Program:
+def resolve(concrete: Any, sizes: ArgumentSizes | None = None) -> Program:
     """Resolve a ConcreteFunction into a `Program`.
 
     Args:
         concrete: of a whole train step, or of a function that returns loss and gradients.
-        batch_size: the first dimension of inputs that were traced without one.
+        sizes: of inputs that were traced without them: the first dimension of all, or the shape of
+            each.
 
     Raises:
-        CheckmateError: a size is unknown and `batch_size` does not say it.
+        CheckmateError: a size is unknown and `sizes` do not say it.
     """
     with collector_paused():
         function = inlined(concrete)
-        check_iterators(function, batch_size)
-        return resolve_body(function, batch_size)
+        check_iterators(function, sizes)
+        return resolve_body(function, sizes)
 
 
-def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
+def resolve_body(concrete: Any, sizes: ArgumentSizes | None = None) -> Program:
     """As `resolve`, with calls of functions left as they are."""
-    sized = sized_operations(concrete, batch_size)
+    sized = sized_operations(concrete, sizes)
     needed = _needed(concrete)
-    sizes = Sizes(sized)
+    of_tensors = Sizes(sized)
     accesses = _accesses(needed)
     snapshots = _Snapshots(needed, accesses)
-    constants = folded_constants(needed, sizes.of)
+    constants = folded_constants(needed, of_tensors.of)
     checks = _checks(needed, concrete.outputs)
     working = [
         op
@@ -160,12 +162,12 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         or op.name in checks
     ]
     number = {op.name: position for position, op in enumerate(working)}
-    under = _Underlying(number, sizes)
+    under = _Underlying(number, of_tensors)
     reads = tuple(
         frozenset(tensor for each in op.inputs for tensor in under.working(each)) for op in working
     )
     order, expires = _hazards(needed, accesses, number, under)
-    constant_sizes = _constant_sizes(concrete, needed, constants, sizes)
+    constant_sizes = _constant_sizes(concrete, needed, constants, of_tensors)
     return Program(
         concrete=concrete,
         operations=tuple(working),
@@ -175,9 +177,9 @@ def resolve_body(concrete: Any, batch_size: int | None = None) -> Program:
         expires=tuple(frozenset(expires[i]) for i in range(len(working))),
         outputs=frozenset(t for each in concrete.outputs for t in under.working(each)),
         constants=constants,
-        fixed_bytes=_given_bytes(concrete, sizes) + sum(constant_sizes),
+        fixed_bytes=_given_bytes(concrete, of_tensors) + sum(constant_sizes),
         constant_sizes=constant_sizes,
-        guessed=tuple(sizes.guessed.values()),
+        guessed=tuple(of_tensors.guessed.values()),
         captured=tuple(captures(concrete)),
         late_reads=dict(_late_reads(accesses, number, under)),
     )

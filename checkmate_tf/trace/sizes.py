@@ -13,6 +13,10 @@ from profiles.tensorflow_internals import variable_content
 from solvers.errors import CheckmateError
 from solvers.graph.topological import topological_order
 
+ArgumentSizes = int | tuple[tuple[int, ...], ...]
+"""How large the arguments of a step are where its trace leaves it open: the first dimension of them
+all, or the shape of each tensor among them."""
+
 _NEXT = frozenset(["IteratorGetNext", "IteratorGetNextSync"])
 
 _PASS_IT = (
@@ -20,28 +24,38 @@ _PASS_IT = (
     "largest batch that occurs), or batch the data set with drop_remainder=True"
 )
 
+_ENSURE = (
+    "every dimension but the first must be known to plan memory. Say what it is where the data set "
+    "is made: dataset.map(lambda x, y: (tf.ensure_shape(x, {shape}), y)), with numbers in the "
+    "place of all but the first None"
+)
 
-def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
+
+def sized_operations(concrete: Any, sizes: ArgumentSizes | None) -> dict[str, Any]:
     """Every operation of `concrete` with known shapes, by the operation's name.
 
-    Where the step was traced with unknown first dimensions, all its operations are replayed onto
-    inputs of `batch_size`, so that TensorFlow's own shape inference says every size. So are those
-    of a step that takes its batches from an iterator, if `batch_size` is given.
+    Where the step was traced with unknown dimensions, all its operations are replayed onto
+    inputs of these `sizes`, so that TensorFlow's own shape inference says every size. So are those
+    of a step that takes its batches from an iterator, if a batch size is given.
 
     Raises:
-        CheckmateError: an input has an unknown size and `batch_size` does not say it.
+        CheckmateError: an input has an unknown size and `sizes` do not say it.
     """
     graph = concrete.graph
     sized = {op.name: op for op in graph.get_operations()}
+    batch_size = sizes if isinstance(sizes, int) else None
     drawn = [op for op in sized.values() if _draws_any_batch(op)] if batch_size else []
     if not has_unknown_sizes(concrete) and not drawn:
         return sized
     arguments = argument_placeholders(concrete)
-    specs = [_argument_shape(each, batch_size) for each in arguments]
+    if isinstance(sizes, tuple):
+        shapes = [_known_shape(*each) for each in zip(arguments, sizes, strict=True)]
+    else:
+        shapes = [_argument_shape(each, sizes) for each in arguments]
     scratch = tf.Graph()
     with scratch.as_default():
         emitter = Emitter(graph, scratch)
-        for placeholder, shape in zip(arguments, specs, strict=True):
+        for placeholder, shape in zip(arguments, shapes, strict=True):
             emitter.provide(
                 placeholder, tf.raw_ops.Placeholder(dtype=placeholder.dtype, shape=shape)
             )
@@ -57,13 +71,13 @@ def sized_operations(concrete: Any, batch_size: int | None) -> dict[str, Any]:
     return sized
 
 
-def check_iterators(concrete: Any, batch_size: int | None) -> None:
+def check_iterators(concrete: Any, sizes: ArgumentSizes | None) -> None:
     """Refuse a step that takes batches of unknown size from an iterator, if none is said.
 
     Raises:
-        CheckmateError: there is such an iterator, and `batch_size` is None.
+        CheckmateError: there is such an iterator, and `sizes` is None.
     """
-    if batch_size is not None:
+    if sizes is not None:
         return
     drawn = next((op for op in concrete.graph.get_operations() if _draws_any_batch(op)), None)
     if drawn is not None:
@@ -90,17 +104,26 @@ def has_unknown_sizes(concrete: Any) -> bool:
     return not all(each.shape.is_fully_defined() for each in argument_placeholders(concrete))
 
 
+def _known_shape(placeholder: Any, shape: tuple[int, ...]) -> tf.TensorShape:
+    """What the trace says of an argument, and where that is open, what its `shape` says."""
+    return placeholder.shape.merge_with(
+        [old or new for old, new in zip(placeholder.shape, shape, strict=True)]
+        if placeholder.shape.rank is not None
+        else shape
+    )
+
+
 def _argument_shape(placeholder: Any, batch_size: int | None) -> tf.TensorShape:
     shape = placeholder.shape
     if shape.is_fully_defined():
         return shape
     if shape.rank is None or any(size is None for size in shape.as_list()[1:]):
         raise CheckmateError(
-            f"the input {placeholder.name!r} has the shape {shape}; every dimension but the first "
-            "must be known to plan memory: give the data set's elements a fixed shape"
+            f"the input {placeholder.op.name!r} has the shape {shape}; "
+            + _ENSURE.format(shape=shape)
         )
     if batch_size is None:
-        raise CheckmateError(f"the input {placeholder.name!r} has the shape {shape}: {_PASS_IT}")
+        raise CheckmateError(f"the input {placeholder.op.name!r} has the shape {shape}: {_PASS_IT}")
     return tf.TensorShape([batch_size, *shape.as_list()[1:]])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
@@ -25,14 +26,29 @@ class TrainFunctions:
     def __init__(self) -> None:
         """None is known yet."""
         self._known: dict[Sizes, Callable[..., Any]] = {}
+        self._begun: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
 
     def note(self, function: Callable[..., Any], concrete: Any) -> None:
         """`function` is being traced; `concrete` is the model's step as it is in this trace."""
-        if function not in self._known.values():  # Keras has made it anew
-            self._known.clear()
+        self._forget_others_than(function)
         sizes = _sizes(each.shape for each in argument_placeholders(concrete))
         if sizes is not None:
             self._known[sizes] = function
+
+    def _forget_others_than(self, function: Callable[..., Any]) -> None:
+        """Those of before, if Keras has made `function` anew."""
+        if function not in self._known.values():
+            self._known.clear()
+
+    def begins(self, function: Callable[..., Any], iterator: Any) -> bool:
+        """Whether `function` gets its first batches of this type from a data set now."""
+        if not isinstance(iterator, tf.data.Iterator):
+            return False
+        known = self._begun.setdefault(function, set())
+        kind = str(iterator.element_spec)
+        is_new = kind not in known
+        known.add(kind)
+        return is_new
 
     def fitting(
         self, function: Callable[..., Any], iterator: Any, make: Callable[[], Callable[..., Any]]
@@ -44,6 +60,7 @@ class TrainFunctions:
             iterator: over the batches: of a data set, or that of `train_on_batch`.
             make: makes another train function.
         """
+        self._forget_others_than(function)
         if isinstance(iterator, tf.data.Iterator):
             batch = iterator.element_spec
         elif isinstance(iterator, Iterable) and not hasattr(iterator, "element_spec"):

@@ -11,7 +11,6 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
-from solvers import CheckmateError
 from tests.dense_steps import QUICK, same, variables
 
 OPTIONS = {**QUICK, "budget": "1GiB"}
@@ -41,7 +40,9 @@ def network(kind=keras.Model, **options):
 
 def images(side, count=12):
     draw = np.random.default_rng(side)
-    return draw.normal(size=(count, side, side, 3)).astype("float32"), np.ones((count, 1))
+    return draw.normal(size=(count, side, side, 3)).astype("float32"), np.ones(
+        (count, 1), "float32"
+    )
 
 
 def by_fit(model):
@@ -88,11 +89,101 @@ def test_sizes_that_come_again_are_not_traced_again():
     assert Counted.traced == known
 
 
+def trained_alike(make, data, **options):
+    """The plan's step, after the variables were compared with those of plain training."""
+    model, plain = make(), make()
+    checkmate_tf.rematerialize(model, **OPTIONS)
+    for each in (model, plain):
+        each.fit(data, shuffle=False, verbose=0, **options)
+    same(variables(model), variables(plain))
+    return model.train_step
+
+
+def largest_value(step):
+    """Bytes of the largest one that the step computes, as it is planned."""
+    return max(node.memory for node in step.plan.graph.nodes)
+
+
+@pytest.mark.parametrize("executions", [1, 2])
+def test_a_batch_size_that_only_the_data_set_knows(executions):
+    """Its last batch is smaller, so that the types of its batches leave the size open."""
+    data = tf.data.Dataset.from_tensor_slices(images(12, 20)).batch(8)
+    step = trained_alike(lambda: network(steps_per_execution=executions), data)
+    whole = tf.data.Dataset.from_tensor_slices(images(12, 16)).batch(8, drop_remainder=True)
+    known = trained_alike(network, whole)
+    assert largest_value(step) == largest_value(known)
+
+
+class Decorated(keras.Model):
+    @checkmate_tf.rematerialize(**OPTIONS)
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+def test_a_batch_size_that_a_step_decorated_in_its_class_is_not_told():
+    model, plain = network(Decorated), network()
+    data = tf.data.Dataset.from_tensor_slices(images(12, 20)).batch(8)
+    for each in (model, plain):
+        each.fit(data, shuffle=False, verbose=0)
+    assert model.train_step.plan is not None
+    same(variables(model), variables(plain))
+
+
 def test_sizes_that_the_data_set_leaves_open():
-    model = checkmate_tf.rematerialize(network(), batch_size=8, **OPTIONS)
-    batches = tf.data.Dataset.from_generator(
+    """The first batch says them; a larger one that comes later is planned for, too."""
+    data = tf.data.Dataset.from_generator(
         lambda: iter([images(side, 8) for side in SIDES]),
         output_signature=(tf.TensorSpec((8, None, None, 3)), tf.TensorSpec((8, 1))),
     )
-    with pytest.raises(CheckmateError, match="give the data set's elements a fixed shape"):
-        model.fit(batches, verbose=0)
+    with pytest.warns(UserWarning, match="larger than before"):
+        step = trained_alike(network, data, epochs=2, steps_per_epoch=2)
+    small, large = (
+        trained_alike(network, tf.data.Dataset.from_tensors(images(side, 8))) for side in SIDES[:2]
+    )
+    assert largest_value(small) < largest_value(step) == largest_value(large)
+
+
+def test_series_of_a_data_set_of_keras():
+    """The types of its elements leave the length of the series open."""
+    steps = np.random.default_rng(0).normal(size=(60, 5, 1)).astype("float32")
+    series = keras.utils.timeseries_dataset_from_array(steps, None, 12, batch_size=8, shuffle=False)
+    targets = keras.utils.timeseries_dataset_from_array(
+        steps[9:, :, 0], None, 3, batch_size=8, shuffle=False
+    )
+    data = tf.data.Dataset.zip(series, targets)
+    assert data.element_spec[0].shape.as_list() == [None, None, 5, 1]
+
+    def forecaster():
+        keras.utils.set_random_seed(1)
+        inputs = keras.Input((12, 5, 1))
+        x = layers.Dense(8, activation="tanh")(layers.Reshape((12, 5))(inputs))
+        x = layers.Dense(15)(layers.Dense(8, activation="tanh")(layers.Flatten()(x)))
+        model = keras.Model(inputs, layers.Reshape((3, 5))(x))
+        model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse", jit_compile=False)
+        return model
+
+    assert trained_alike(forecaster, data).plan is not None
+
+
+class TwoBatches(keras.Model):
+    """Trains on many images without labels, and on a few with labels."""
+
+    def train_step(self, data):
+        many, (few, labels) = data
+        with tf.GradientTape() as tape:
+            spread = tf.reduce_mean(tf.square(self(many, training=True)))
+            loss = spread + tf.reduce_mean(tf.square(self(few, training=True) - labels))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def test_two_batch_sizes_in_one_step():
+    many = tf.data.Dataset.from_tensor_slices(images(12, 48)[0]).batch(16)
+    few = tf.data.Dataset.from_tensor_slices(images(12, 12)).batch(4)
+    step = trained_alike(lambda: network(TwoBatches), tf.data.Dataset.zip(many, few))
+    known = trained_alike(
+        lambda: network(TwoBatches),
+        tf.data.Dataset.from_tensors((images(12, 16)[0], images(12, 4))),
+    )
+    assert largest_value(step) == largest_value(known)

@@ -21,6 +21,7 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.max_pool_gradient import windows_of
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.program import resolve
+from checkmate_tf.trace.sizes import ArgumentSizes
 from profiles.devices import default_device
 from profiles.measure.compiled_workspaces import CompiledWorkspaces, compiler_name
 from solvers import CheckmateError, ComputationGraph
@@ -38,12 +39,12 @@ class CompiledPlanner:
         self._largest = 0  # bytes that the plain step adds, of the largest signature so far
         self._lock = threading.RLock()
 
-    def plan(self, concrete: Any, batch_size: int | None) -> PlannedStep | None:
+    def plan(self, concrete: Any, sizes: ArgumentSizes | None) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the step, traced for XLA.
-            batch_size: the first dimension of inputs that were traced without one.
+            sizes: of inputs that were traced without them, as for `resolve`.
 
         Raises:
             BudgetError: no plan keeps the budget, though one takes less than the step as it is.
@@ -57,7 +58,7 @@ class CompiledPlanner:
             )
         with self._lock, apart(), noted_interrupts() as interrupts:
             with phase("extract"):
-                program = resolve(concrete, batch_size)
+                program = resolve(concrete, sizes)
             if has_several_replicas(program):
                 raise CheckmateError(
                     "the step of several replicas can't be planned for XLA: compile the model "
