@@ -144,9 +144,11 @@ class PlannedRuns:
         except (TypeError, ValueError) as error:
             if not has_unknown_sizes(concrete):
                 raise
-            taken = f"the sizes {sizes}" if isinstance(sizes, tuple) else f"batches of {sizes}"
+            taken = (
+                sizes if isinstance(sizes, tuple) else f"{sizes} for every unknown first dimension"
+            )
             raise CheckmateError(
-                f"for {taken} the step can't be planned: "
+                f"with {taken} the step can't be planned: "
                 f"{str(error).strip().splitlines()[-1].strip()}. Give what is no batch a known "
                 "shape where the step is traced, in the input_signature for one"
             ) from None

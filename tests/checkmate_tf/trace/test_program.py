@@ -81,7 +81,7 @@ def test_sizes_come_from_the_batch_size():
     model = small_cnn()
     step = tf.function(model.train_step)
     data = (tf.TensorSpec((None, 32, 32, 3)), tf.TensorSpec((None,), tf.int32))
-    dynamic = resolve(step.get_concrete_function(data), batch_size=8)
+    dynamic = resolve(step.get_concrete_function(data), sizes=8)
     data = (tf.TensorSpec((8, 32, 32, 3)), tf.TensorSpec((8,), tf.int32))
     static = resolve(tf.function(model.train_step).get_concrete_function(data))
     assert not dynamic.guessed
