@@ -59,13 +59,15 @@ def main(command_line: Sequence[str] | None = None) -> None:
     parser.add_argument("--say-batch", action="store_true", help="give rematerialize batch_size=")
     parser.add_argument("--no-bits", action="store_true", help="memory alone")
     parser.add_argument("--show", action="store_true", help="what is there, nothing is run")
-    parser.add_argument("--list", action="store_true", help="names of all programs")
+    parser.add_argument(
+        "--list", action="store_true", help="names of all programs, and their pages"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE.csv", default=OUTPUT)
     arguments = parser.parse_args(command_line)
     from experiments.programs.catalogue import PROGRAMS  # TensorFlow comes with it
 
     if arguments.list:
-        print("\n".join(PROGRAMS))
+        print("\n".join(f"{n}: https://keras.io/{p.page}" for n, p in PROGRAMS.items()))
         return
     unknown = sorted(set(arguments.only or ()) - set(PROGRAMS))
     if unknown:

@@ -265,7 +265,7 @@ def _diffusion(batch: int) -> Script:
 
 
 PROGRAMS = (
-    Program("variational autoencoder", "generative/vae", 128, _variational_autoencoder),
-    Program("Wasserstein GAN", "generative/wgan_gp", 64, _wasserstein_gan),
-    Program("denoising diffusion", "generative/ddim", 32, _diffusion),
+    Program("variational autoencoder", "examples/generative/vae", 128, _variational_autoencoder),
+    Program("Wasserstein GAN", "examples/generative/wgan_gp", 64, _wasserstein_gan),
+    Program("denoising diffusion", "examples/generative/ddim", 32, _diffusion),
 )

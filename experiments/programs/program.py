@@ -37,7 +37,7 @@ class Program:
 
     Attributes:
         name: what its page is about.
-        page: below https://keras.io/examples.
+        page: the one that it is like, below https://keras.io.
         batch: examples in a batch; where there are two batches, in the larger one.
         make: the program with batches of that size, and weights drawn anew.
     """

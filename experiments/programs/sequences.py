@@ -280,10 +280,17 @@ def _text_classification(batch: int) -> Script:
 
 
 PROGRAMS = (
-    Program("traffic forecasting", "timeseries/timeseries_traffic_forecasting", 64, _traffic),
-    Program("next frame of a film", "vision/conv_lstm", 5, _next_frame),
-    Program("translation", "nlp/neural_machine_translation_with_transformer", 64, _translation),
     Program(
-        "text classification", "nlp/text_classification_with_transformer", 32, _text_classification
+        "traffic forecasting", "examples/timeseries/timeseries_traffic_forecasting", 64, _traffic
+    ),
+    Program("next frame of a film", "examples/vision/conv_lstm", 5, _next_frame),
+    Program(
+        "translation", "examples/nlp/neural_machine_translation_with_transformer", 64, _translation
+    ),
+    Program(
+        "text classification",
+        "examples/nlp/text_classification_with_transformer",
+        32,
+        _text_classification,
     ),
 )
