@@ -161,17 +161,45 @@ def add_function(function: Any, target: Any) -> None:
         target._add_function_recursive(function)
 
 
-def body_of_function(function: Any, shapes: Sequence[Any] | None) -> Any:
+def body_of_function(
+    function: Any, shapes: Sequence[Any] | None, elements: Mapping[int, Sequence[int]] | None = None
+) -> Any:
     """A new graph of the function's operations, with `inputs`, `outputs` and `control_outputs`.
 
-    Its inputs have these shapes, whatever shapes it was traced with; None leaves those.
+    Its inputs have these shapes, whatever shapes it was traced with; None leaves those. Of inputs
+    that are lists, `elements` says by place which shape the elements have that are taken out.
     """
     definition = function_definition(function)
     if shapes is not None:
         definition = copy_of_definition(definition)
         for described in (*definition.arg_attr.values(), *definition.node_def):
             described.attr.pop("_output_shapes", None)
+        _say_variables(definition, getattr(function, "graph", None))
+        _say_elements(definition, elements or {})
     return function_def_to_graph(definition, input_shapes=shapes)
+
+
+def _say_variables(definition: Any, traced: Any) -> None:
+    """Say the shapes of the variables that it reads, as they were known when it was traced."""
+    for node in definition.node_def if traced is not None else ():
+        if node.op == "ReadVariableOp":
+            (value,) = traced.get_operation_by_name(node.name).outputs
+            node.attr["_output_shapes"].list.shape.append(value.shape.as_proto())
+
+
+def _say_elements(definition: Any, elements: Mapping[int, Sequence[int]]) -> None:
+    """Exchange the constants by which shapes of elements are inferred."""
+    arguments = definition.signature.input_arg
+    shapes = {arguments[place].name: shape for place, shape in elements.items()}
+    said = {
+        node.input[2].partition(":")[0]: shapes[node.input[0]]
+        for node in definition.node_def
+        if node.op == "TensorListGetItem" and node.input[0] in shapes
+    }
+    for node in definition.node_def:
+        if node.op == "Const" and node.name in said:
+            kind = tf.as_dtype(node.attr["dtype"].type)
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(said[node.name], kind))
 
 
 def function_again(concrete: Any) -> Any:

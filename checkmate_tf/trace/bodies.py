@@ -106,11 +106,21 @@ def _body(operation: Any, name: str) -> Body:
     if graph is None or not all(each.shape.is_fully_defined() for each in graph.inputs):
         shapes = [each.shape for each in operands(operation)]
         with operation.graph.as_default():  # where the functions are that the body itself runs
-            sized = body_of_function(function, shapes)
+            sized = body_of_function(function, shapes, _elements(operands(operation)))
         is_body = operation.type in LOOPS and len(sized.outputs) == len(sized.inputs)
         if graph is None or not is_body or _keeps_its_shapes(sized):
             graph = sized
     return Body(name, graph, tuple(graph.inputs), tuple(graph.outputs))
+
+
+def _elements(given: list[Any]) -> dict[int, list[int]]:
+    """By place, the shape of the elements of lists that are the parts of a tensor."""
+    parts = {
+        place: each.op.inputs[0].shape[1:]
+        for place, each in enumerate(given)
+        if each.op.type == "TensorListFromTensor"
+    }
+    return {place: shape.as_list() for place, shape in parts.items() if shape.is_fully_defined()}
 
 
 def _keeps_its_shapes(body: Any) -> bool:

@@ -7,8 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.trace.bodies import LOOPS, bodies
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.inputs import argument_placeholders
+from checkmate_tf.trace.tensor_lists import shape_of_elements
 from profiles.tensorflow_internals import variable_content
 from solvers.errors import CheckmateError
 from solvers.graph.topological import topological_order
@@ -64,11 +66,46 @@ def sized_operations(concrete: Any, sizes: ArgumentSizes | None) -> dict[str, An
             if copy is None:
                 continue
             sized[operation.name] = copy
+            if copy.type == "TensorListStack":
+                _let_it_stack_its_elements(copy)
+            elif copy.type in LOOPS:
+                _let_it_return_what_it_gets(copy)
             for element in copy.outputs if operation in drawn else ():
                 _let_its_batch_be(batch_size, element)
         for placeholder in arguments:
             sized[placeholder.op.name] = emitter.provided(placeholder).op
     return sized
+
+
+def _let_it_stack_its_elements(stack: Any) -> None:
+    """Where the trace leaves the shape of a list's elements open, what the loop adds tells it."""
+    (stacked,) = stack.outputs
+    shape = shape_of_elements(stack.inputs[0])
+    if stacked.shape.rank is None or shape.rank != stacked.shape.rank - 1:
+        return
+    known = tf.TensorShape([stacked.shape[0], *shape])
+    if not stacked.shape.is_fully_defined() and stacked.shape.is_compatible_with(known):
+        stacked.set_shape(known)
+
+
+def _let_it_return_what_it_gets(loop: Any) -> None:
+    """Where the trace leaves the shapes open that a loop returns: its iterations keep them."""
+    open_ones = [
+        place
+        for place, each in enumerate(loop.outputs)
+        if each.dtype != tf.variant and not each.shape.is_fully_defined()
+    ]
+    if not open_ones:
+        return
+    (body,) = bodies(loop)
+    for place in open_ones:
+        given, returned = loop.inputs[place].shape, body.outputs[place].shape
+        if given.is_fully_defined() and given.as_list() == _as_list(returned):
+            loop.outputs[place].set_shape(given)
+
+
+def _as_list(shape: tf.TensorShape) -> list[int | None] | None:
+    return None if shape.rank is None else shape.as_list()
 
 
 def check_iterators(concrete: Any, sizes: ArgumentSizes | None) -> None:

@@ -62,6 +62,24 @@ def holds_a_list(operation: Any, index: int) -> bool:
     return bool(is_variant and operation.type not in _NEW)
 
 
+def shape_of_elements(tensor: Any) -> tf.TensorShape:
+    """What is known of the shape that all elements of a list have; `tensor` is the list.
+
+    Nothing where a loop did not make it, or where its iterations add elements of several shapes.
+    """
+    made = under_views(tensor)
+    if made.op.type not in LOOPS or made.dtype != tf.variant:
+        return tf.TensorShape(None)
+    (body,) = bodies(made.op)
+    last = under_views(body.outputs[made.value_index]).op
+    shapes = []
+    while last.type in _ADD:
+        shapes.append(last.inputs[_ADD[last.type]].shape)
+        last = under_views(last.inputs[0]).op
+    alike = bool(shapes) and all(each.as_list() == shapes[0].as_list() for each in shapes)
+    return shapes[0] if alike and last.type == "Placeholder" else tf.TensorShape(None)
+
+
 def _added(operation: Any, size: Size) -> int | None:
     if operation.type in _EMPTY:
         return 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import keras
 import pytest
 import tensorflow as tf
+from keras import layers
 
 from checkmate_tf.trace.program import resolve
 
@@ -61,3 +63,29 @@ def test_a_table_is_looked_up_as_often_as_there_are_places():
 
     made, _ = sizes(step, "Sin", (ROWS, WIDTH), (100 * ROWS, WIDTH))
     assert made == [4 * ROWS * WIDTH]
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (lambda: layers.LSTM(16, return_sequences=True), (12, 5)),
+        (lambda: layers.ConvLSTM2D(4, 3, return_sequences=True), (6, 8, 8, 3)),
+        (lambda: layers.Bidirectional(layers.GRU(8, return_sequences=True)), (12, 5)),
+    ],
+)
+def test_loops_over_batches_of_any_size_are_as_large_as_over_known_ones(layer, shape):
+    """What they keep for their gradients, and the arrays that they fill."""
+    model = keras.Sequential([keras.Input(shape), layer(), layers.Flatten(), layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+
+    def program(batch):
+        specs = tf.TensorSpec((batch, *shape)), tf.TensorSpec((batch, 1))
+        return resolve(tf.function(model.train_step).get_concrete_function(specs), 8)
+
+    def sizes(found):
+        return {tensor.bytes for made in found.produced for tensor in made if tensor.bytes > 256}
+
+    known, left_open = program(8), program(None)
+    assert left_open.guessed == known.guessed == ()
+    assert max(sizes(left_open)) == max(sizes(known))
+    assert sizes(left_open) >= sizes(known)
