@@ -22,6 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from checkmate_tf.cli.arguments import check_picture
+from checkmate_tf.progress import can_show
 from checkmate_tf.workloads.trial import run_trial
 from solvers import format_bytes
 
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         task = progress.add_task("", total=4)
 
         def announce(what: str) -> None:
-            if not console.is_terminal:
+            if not can_show(console):
                 console.print(what)
             progress.update(task, description=what)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import time
 
 import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf import phases
+from checkmate_tf import phases, progress
 from checkmate_tf.phases import phase
 from checkmate_tf.planning_display import PlanningDisplay, announce_beside, detail, say
-from checkmate_tf.progress import solver_progress
+from checkmate_tf.progress import said_in_lines, solver_progress, spoken_progress
 from solvers import format_bytes
 from solvers.graph.layer_graphs import unit_chain
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
@@ -22,6 +23,7 @@ from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 @pytest.fixture
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes stderr for a terminal
+    monkeypatch.setenv("TERM", "xterm")  # of one that can write over what it has written
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -69,6 +71,24 @@ def test_a_terminal_shows_where_planning_is(
     assert ("checkmate_tf plans" in said) == bool(verbose)
     assert not verbose or re.search(r"extract \d+ s, ", said)
     assert ("checkmate_tf: a plan: " in said) == (verbose == 2)
+
+
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1", "TERM": "dumb"}])
+def test_a_command_says_it_in_lines_where_no_terminal_can_show_it(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(progress, "_SECONDS", 0.01)
+    with spoken_progress("largest batch:") as show:
+        show("not in a command")
+        time.sleep(0.05)
+    with said_in_lines(), spoken_progress("largest batch:") as show:
+        show("tracing the step")
+        time.sleep(0.05)
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"largest batch: 0:00:\d\d tracing the step", lines[-1])
+    assert not any("not in a command" in each for each in lines)
 
 
 def test_without_a_terminal_one_line_says_what_came_out(
