@@ -15,6 +15,7 @@ from checkmate_tf.memory.measure import free_bytes, held_bytes
 from checkmate_tf.sizing.examples import ExampleBatch, example_batch
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import is_model
+from checkmate_tf.trace.no_steps import why_no_step
 from solvers import Budget, BudgetError, CheckmateError, format_bytes, parse_budget
 
 
@@ -41,6 +42,8 @@ def parse_step(step: Any) -> Target:
         step = step.train_step
     if isinstance(step, RematerializedStep):
         step = step.function
+    if why := why_no_step(step):
+        raise CheckmateError(why)
     if not callable(step):
         raise CheckmateError(
             f"{step!r} is no step; give the function of a train step, or a compiled Keras model"

@@ -1,4 +1,7 @@
-"""Memory budgets as people write them: "4GiB", "80%", 0.8, 4294967296."""
+"""Memory budgets as people write them: "4GiB", "80%", 0.8, 4294967296.
+
+KB, MB, GB and TB are powers of 1000; KiB and so on, and K, M, G and T alone, are powers of 1024.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,12 @@ from solvers.errors import BudgetError
 _UNITS = {
     unit: factor
     for letter, power in (("", 0), ("k", 1), ("m", 2), ("g", 3), ("t", 4))
-    for unit, factor in ((f"{letter}b", 1000**power), (f"{letter}ib", 1024**power))
-} | {"": 1}
+    for unit, factor in (
+        (f"{letter}b", 1000**power),
+        (f"{letter}ib", 1024**power),
+        (letter, 1024**power),
+    )
+}
 
 _HOW = "give bytes (4294967296), a size ('4GiB', '512MB'), a share (0.8, '80%'), or 'min'"
 
@@ -63,6 +70,8 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
     Example:
         >>> parse_budget("4GiB").bytes
         4294967296
+        >>> parse_budget("4G").bytes == parse_budget("4GiB").bytes > parse_budget("4GB").bytes
+        True
         >>> parse_budget("80%").share
         0.8
         >>> parse_budget("min").least
