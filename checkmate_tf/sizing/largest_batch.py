@@ -153,10 +153,12 @@ class _Sizing:
                 lambda size, beyond: show(f"at least {size}, less than {beyond}"),
                 self.interrupts.pass_on,
             )
-        if not answer.size:
-            raise self._too_small(self.question.graph.at(1))
-        plans = PlansInFull(self.sized, self.asked, self.question, self.planner, self.interrupts)
-        size, plan, given_up = plans.largest(answer)
+            if not answer.size:
+                raise self._too_small(self.question.graph.at(1))
+            plans = PlansInFull(
+                self.sized, self.asked, self.question, self.planner, self.interrupts, show
+            )
+            size, plan, given_up = plans.largest(answer)
         return self._result(size, plan, given_up, answer, notes)
 
     def _traced(self, arguments: tuple[Any, ...]) -> Any:
