@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import tensorflow as tf
-
 from checkmate_tf.distribution.emission import ReplicatedStep
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.graph.extraction import Extraction
@@ -21,7 +19,7 @@ from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline, Baselines
 from checkmate_tf.planning.kept.kept_plan import KeptPlan
 from checkmate_tf.planning.kept.kept_plans import KeptPlans
-from checkmate_tf.planning.kept.step_content import step_content
+from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
@@ -44,7 +42,7 @@ from checkmate_tf.planning.trial.trial_run import (
     run_for_trial,
 )
 from checkmate_tf.planning.variable_places import variables_movable
-from checkmate_tf.plans.plan import Origin, Plan
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device, device_name
@@ -270,20 +268,6 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
         interrupts.pass_on()
         plan = with_origin(planned.plan, extracted, graph.fixed_bytes, "another device")
         return replace(planned, plan=plan)
-
-
-def with_origin(plan: Plan, extracted: Extraction, resident: int, device: str) -> Plan:
-    """The plan, with what it was made for and the seconds that it took so far.
-
-    Args:
-        plan: it.
-        extracted: the step.
-        resident: bytes that the device held before it.
-        device: its full name.
-    """
-    content = step_content(extracted.program)
-    origin = Origin(content, extracted.workspaces, resident, device, tf.__version__)
-    return replace(plan, origin=origin, seconds=seconds_so_far())
 
 
 def _planned(

@@ -106,7 +106,7 @@ def parse_request(
 def _meant(given: Any, budget: Budget) -> str:
     """What may be meant by so few bytes without a unit; "" where there are enough of them."""
     is_bare = str(given).strip().isdigit()
-    if not is_bare or budget.bytes is None or budget.bytes > _FEW:
+    if not is_bare or budget.bytes is None or budget.bytes >= _FEW:
         return ""
     share = f"'{budget.bytes}%' or " if budget.bytes <= 100 else ""
     return f"{share}'{budget.bytes}MiB'"

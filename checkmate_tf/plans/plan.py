@@ -38,6 +38,8 @@ class Origin:
         resident: bytes that the device held before the step.
         device: its full name.
         tensorflow: the version.
+        batch_size: the first dimension of the step's first argument, where it has one.
+        optimizer: the name of the optimizer, where the step's operations tell it.
     """
 
     content: str
@@ -45,6 +47,8 @@ class Origin:
     resident: int
     device: str
     tensorflow: str
+    batch_size: int | None = None
+    optimizer: str = ""
 
 
 @dataclass(frozen=True)
@@ -296,6 +300,7 @@ def _origin(document: Any) -> Origin | None:
         return None
     if not isinstance(document, dict):
         raise CheckmateError(f"origin is {document!r}; an object is expected")
+    document = {"batch_size": None, "optimizer": "", **document}  # older files don't say it
     workspaces = read(document, "workspaces", list)
     if not all(type(each) is int and each >= 0 for each in workspaces):
         raise CheckmateError("origin: workspaces are not all sizes in bytes")
@@ -305,6 +310,8 @@ def _origin(document: Any) -> Origin | None:
         resident=read(document, "resident", int),
         device=read(document, "device", str),
         tensorflow=read(document, "tensorflow", str),
+        batch_size=read(document, "batch_size", (int, type(None))),
+        optimizer=read(document, "optimizer", str),
     )
 
 
