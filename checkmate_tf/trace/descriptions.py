@@ -1,9 +1,10 @@
-"""What tells one traced step from another for a person: its batch, and its optimizer."""
+"""What a traced step is for a person: its batch, its optimizer, and where its update begins."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any
 
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
@@ -31,3 +32,20 @@ def optimizer_of(program: Program) -> str:
         if len(path) == 2 and operation.type.startswith(_UPDATES) and path[0] not in layers
     )
     return re.sub(r"_\d+$", "", scopes.most_common(1)[0][0]) if scopes else ""
+
+
+def update_of(program: Program) -> frozenset[str]:
+    """Names of the operations that wait for a gradient and are none, as an optimizer's are."""
+    follows: list[bool] = []
+    for number, operation in enumerate(program.operations):
+        before = {each.producer for each in program.reads[number]} | program.order[number]
+        follows.append(_is_gradient(operation) or any(follows[each] for each in before))
+    return frozenset(
+        operation.name
+        for operation, is_behind in zip(program.operations, follows, strict=True)
+        if is_behind and not _is_gradient(operation)
+    )
+
+
+def _is_gradient(operation: Any) -> bool:
+    return "gradient" in operation.name
