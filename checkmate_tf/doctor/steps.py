@@ -177,7 +177,8 @@ def what_is_wrong(seen: Comparison, exact: bool) -> str:
     elif seen.peaks is not None and seen.peaks[1] > plan.budget:
         held = seen.peaks[1]
         wrong.append(
-            f"the step takes {format_bytes(held)} within a budget of {format_bytes(plan.budget)}: "
+            f"the step takes {format_bytes(held, plan.budget)} within a budget of "
+            f"{format_bytes(plan.budget, held)}: "
             "leave as much between your budgets and what the device has"
         )
     is_rounding = seen.distance <= _ROUNDING and not (exact and seen.repeats and not seen.compiled)

@@ -142,7 +142,7 @@ def _refuse_beyond(size: float) -> None:
     """On a CPU, where a system kills what takes too much; a GPU's allocator just says so."""
     room = _room() if default_device().startswith("CPU") else None
     if room is not None and size > room:
-        why = f"it might need {format_bytes(int(size))} of {format_bytes(room)} left"
+        why = f"it might need {format_bytes(size, room)} of {format_bytes(room, size)} left"
         raise TrialRunError(why, may_pass=True)
 
 

@@ -296,7 +296,7 @@ def _planned(
         with phase("solve"):
             found = search.leanest(solver="auto")
         why = "training is under way, so " if under_way else ""
-        need = format_bytes(found.plan.budget)
+        need = format_bytes(found.plan.budget, situation.budget)
         note = f"{error}; {why}the leanest plan found runs, which may need {need}"
         warn_user(note)
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))

@@ -38,7 +38,7 @@ def no_schedule(
     proved = failed.status is Status.INFEASIBLE and not situation.margin
     how = "no schedule exists" if proved else "no schedule was found"
     return BudgetError(
-        f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
+        f"budget {format_bytes(situation.budget, least)} is too small: {how} within it, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
         f"{_what_would_do(situation, least)} By the values alone that are live at once, none is "
         f"possible below {format_bytes(known.bound + beside)}"
@@ -52,9 +52,10 @@ def held_more(situation: Situation, leanest: Plan, least: int) -> BudgetError:
 
     `least` are the bytes that the device would rarely hold more than by it.
     """
+    held = leanest.measured_peak or 0
     return BudgetError(
-        f"budget {format_bytes(situation.budget)} is too small: the leanest plan found held "
-        f"{format_bytes(leanest.measured_peak or 0)} in a trial run, "
+        f"budget {format_bytes(situation.budget, held)} is too small: the leanest plan found held "
+        f"{format_bytes(held, situation.budget)} in a trial run, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
         f"{_what_would_do(situation, least)}",
         least=least,
@@ -67,8 +68,10 @@ def _what_would_do(situation: Situation, least: int) -> str:
     unchanged = measured or situation.baseline_peak
     how = "measured" if measured else "forecast"
     told = f"The unchanged step needs {format_bytes(unchanged)} ({how}). "
-    told += f"What is likely to do is {format_bytes(least)} or more: budget={least}"
+    told += (
+        f"What is likely to do is {format_bytes(least, situation.budget)} or more: budget={least}"
+    )
     if situation.resident < least < unchanged:
         share = (least - situation.resident) / (unchanged - situation.resident)
         told += f", or budget={ceil(100 * share) / 100:g}"
-    return told + '; budget="min" takes the least that is found.'
+    return told + '; budget="min", or on_infeasible="min", takes the least that is found.'

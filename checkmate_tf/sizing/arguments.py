@@ -181,8 +181,8 @@ def parse_bytes(budget: Any, device_memory: Any) -> int:
     size = (asked or Budget(share=1.0)).in_bytes(0, memory)
     if size > memory:
         raise BudgetError(
-            f"the budget of {format_bytes(size)} is more than the device's memory of "
-            f"{format_bytes(memory)}"
+            f"the budget of {format_bytes(size, memory)} is more than the device's memory of "
+            f"{format_bytes(memory, size)}"
         )
     return size
 
@@ -194,5 +194,5 @@ def why_not_here(device_memory: Any, budget: int) -> str:
     free = free_bytes()
     there = None if free is None else free + (held_bytes() or 0)
     if there is not None and there < budget:
-        return f"{format_bytes(there)} are free here, less than the budget"
+        return f"{format_bytes(there, budget)} are free here, less than the budget"
     return ""
