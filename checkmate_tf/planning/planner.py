@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +40,7 @@ from checkmate_tf.planning.trial.trial_run import (
     TrialRunner,
     can_run_for_trial,
     run_for_trial,
+    why_no_trial,
 )
 from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Plan
@@ -302,14 +303,26 @@ def _planned(
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
         found = replace(found, plan=plan, keeps=False)
         beyond_budget = True
+    why = _why_forecast(found.plan, situation, request, failed)
     return PlannedStep(
-        found.plan,
+        replace(found.plan, why_forecast=why),
         situation.extracted,
         found.function,
         beyond_budget=beyond_budget,
         keeps=found.keeps,
         untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
     )
+
+
+def _why_forecast(
+    plan: Plan, situation: Situation, request: Request, failed: Sequence[TrialRunError]
+) -> str:
+    """Why no trial run has measured the plan, in a few words; "" where one has."""
+    if plan.measured_peak is not None:
+        return ""
+    if not request.trial_run:
+        return "trial_run=False"
+    return str(failed[-1]) if failed else why_no_trial(situation.extracted)
 
 
 def _noting(

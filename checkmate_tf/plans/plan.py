@@ -76,6 +76,7 @@ class Plan:
             compiler says; None where it is not compiled.
         compiled_baseline_peak: the same for the step as it was traced.
         compilations: of plans, until this one was found.
+        why_forecast: why no trial run has measured the plan, in a few words; "" where one has.
 
     Example:
         >>> import tempfile
@@ -105,6 +106,7 @@ class Plan:
     compiled_peak: int | None = None
     compiled_baseline_peak: int | None = None
     compilations: int = 0
+    why_forecast: str = ""
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
@@ -177,6 +179,7 @@ class Plan:
         step = {
             **{name: getattr(self, name) for name in _OF_A_STEP},
             "notes": list(self.notes),
+            "why_forecast": self.why_forecast,
             "seconds": dict(self.seconds),
             "solution": {name: getattr(solution, name) for name in _OF_THE_SOLVER},
             "origin": None if self.origin is None else _origin_document(self.origin),
@@ -209,6 +212,7 @@ class Plan:
             overhead=overhead,
             solution=replace(solution, **sizes),
             notes=tuple(map(str, read(step, "notes", list))),
+            why_forecast=str(step.get("why_forecast", "")),  # older files don't say it
             origin=_origin(step.get("origin")),
             seconds={name: read(seconds, name, (int, float)) for name in seconds},
             **{name: read(step, name, kinds) for name, kinds in _OF_A_STEP.items()},

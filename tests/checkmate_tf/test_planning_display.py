@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 import tensorflow as tf
@@ -97,6 +98,37 @@ def test_without_a_terminal_one_line_says_what_came_out(
     planned(verbose=1)
     [line] = capsys.readouterr().err.splitlines()
     assert re.match(r"checkmate_tf: \d+ → \d+ (KiB|MiB)", line)
+
+
+TABLE = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0)
+
+
+def _in_a_table() -> None:
+    TABLE.insert(tf.constant([1], tf.int64), tf.constant([2], tf.int64))
+
+
+@pytest.mark.parametrize(
+    ("change", "trial_run", "why"),
+    [
+        (lambda: None, False, "trial_run=False"),
+        (_in_a_table, True, "the step changes more than variables"),
+    ],
+)
+def test_the_line_says_why_a_peak_was_not_measured(
+    change: Callable[[], None], trial_run: bool, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gradient = loss_and_gradient(some_weights(), 12)
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        change()
+        return gradient(x)
+
+    options = {"budget": 0.95, "solver": "linearized_greedy", "trial_run": trial_run}
+    step = checkmate_tf.rematerialize(step, **options)
+    step(tf.ones((1024, SIZE)))
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f"; not measured: {why})" in line
+    assert step.plan.why_forecast == why
 
 
 def test_details_are_lines_without_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,7 @@ def plan_of_a_step() -> Plan:
         measured_baseline_peak=None,
         origin=ORIGIN,
         seconds={"trace": 0.5, "solve": 1.25},
+        why_forecast="trial_run=False",
     )
 
 
