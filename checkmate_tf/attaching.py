@@ -73,7 +73,7 @@ def restore(model: Model) -> Model:
     vars(model).pop("train_step", None)
     if owner.train_step != step.function:  # another than that of its class
         owner.train_step = step.function
-    for name in ("make_train_function", "__reduce_ex__", "save"):
+    for name in ("make_train_function", "__reduce_ex__"):
         vars(model).pop(name, None)
     switch_on_xla(model, step.xla_was_on)
     forget_functions(model)
@@ -81,13 +81,12 @@ def restore(model: Model) -> Model:
 
 
 def keep_with_copies(model: Any) -> None:
-    """Let copies of `model`, deep copies and pickles keep its budget; saved files say they don't.
+    """Let copies of `model`, deep copies and pickles keep its budget; saved files hold none.
 
     Whether it has one is looked at when it is copied.
     """
     # In its dictionary, where Keras does not look for layers and variables.
     vars(model)["__reduce_ex__"] = functools.partial(_reduced, weakref.ref(model))
-    vars(model)["save"] = _save(weakref.ref(model))
 
 
 def _reduced(known: Any, protocol: Any) -> tuple[Any, ...]:
@@ -103,21 +102,6 @@ def _reduced(known: Any, protocol: Any) -> tuple[Any, ...]:
 
 def _copied(make: Callable[..., Any], arguments: tuple[Any, ...], request: Request) -> Any:
     return attach(make(*arguments), request)
-
-
-def _save(known: Any) -> Callable[..., Any]:
-    @functools.wraps(type(known()).save)
-    def save(*args: Any, **kwargs: Any) -> Any:
-        model = known()
-        step = vars(model).get("train_step")
-        if isinstance(step, RematerializedStep):
-            step.say_once(
-                "a file of a model holds no budget: call checkmate_tf.rematerialize again on "
-                "what keras.models.load_model returns"
-            )
-        return type(model).save(model, *args, **kwargs)
-
-    return save
 
 
 def _refuse_other_backends() -> None:

@@ -12,8 +12,9 @@ from checkmate_tf.planning.request import OnInfeasible, Request, parse_request
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import forget_functions, is_model, models_of
+from checkmate_tf.trace.no_steps import why_no_step
 from profiles.profile import Profile
-from solvers import CheckmateError
+from solvers import CheckmateError, parse_budget
 from solvers.problem import Order
 
 
@@ -53,7 +54,7 @@ def rematerialize(
 
 def rematerialize(
     function: Callable[..., Any] | None = None,
-    *,
+    *misplaced: Any,
     budget: int | float | str | None = None,
     solver: str = "auto",
     batch_size: int | None = None,
@@ -78,6 +79,7 @@ def rematerialize(
 
     Args:
         function: the step, or a Keras model.
+        misplaced: nothing; every other argument has a name.
         budget: bytes ("4GiB", 4294967296) for everything that the device holds at any moment:
             variables, optimizer slots, inputs and activations; of several replicas, each has this
             budget. Or a share (0.5, "50%"):
@@ -130,6 +132,8 @@ def rematerialize(
         >>> loss_and_gradient.plan.predicted_peak < loss_and_gradient.plan.baseline_peak
         True
     """
+    if misplaced:
+        raise CheckmateError(_named(misplaced[0]))
     request = parse_request(
         budget,
         solver,
@@ -143,19 +147,33 @@ def rematerialize(
         verbose,
     )
     if function is None:
-        return lambda step: _decorated(step, request)
+        return lambda step: _decorated(step, request, is_decorator=True)
     return _decorated(function, request)
 
 
-def _decorated(function: Callable[..., Any], request: Request) -> Any:
+def _named(value: Any) -> str:
+    """What to write instead of an argument that has no name."""
+    try:
+        parse_budget(value)
+    except CheckmateError:
+        return f"{value!r} needs a name, as all but the step do: rematerialize(step, budget=…)"
+    return f"write budget={value!r}: all arguments but the step have a name"
+
+
+def _decorated(function: Any, request: Request, is_decorator: bool = False) -> Any:
     if is_model(function):
         return attach(function, request)
     if isinstance(function, type):
         raise CheckmateError(
             f"{function.__name__!r} is a class: decorate the method that trains, or give an object"
         )
+    if why := why_no_step(function):
+        raise CheckmateError(why)
     if not callable(function) and not hasattr(function, "__get__"):
-        raise CheckmateError(f"{function!r} can't be called; give the function of a train step")
+        instead = "give the function of a train step"
+        if is_decorator:  # of None
+            instead += "; model.train_function, None before fit, is none: give the model itself"
+        raise CheckmateError(f"{function!r} can't be called; {instead}")
     if isinstance(function, RematerializedStep):  # as when a cell of a notebook runs again
         function = function.function
     if isinstance(function, classmethod):

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import tensorflow as tf
 
+from checkmate_tf.memory.device_size import device_bytes
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
@@ -36,7 +37,7 @@ from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
 from checkmate_tf.trace.train_functions import TrainFunctions
 from profiles.devices import default_device
 from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
-from solvers import BudgetError, CheckmateError, ComputationGraph
+from solvers import BudgetError, CheckmateError, ComputationGraph, format_bytes
 
 
 class PlannedRuns:
@@ -193,6 +194,7 @@ class PlannedRuns:
         Raises:
             BudgetError: no plan was found within the budget.
         """
+        self._say_if_it_is_more_than_there_is()
         try:
             if self._is_compiled():
                 planned = self._compiled_planner.plan(concrete, sizes)
@@ -211,6 +213,15 @@ class PlannedRuns:
         else:
             self._note_plan(planned.plan)
         return planned
+
+    def _say_if_it_is_more_than_there_is(self) -> None:
+        budget, there = self._request.budget.bytes, device_bytes()
+        if budget is not None and there is not None and budget > there:
+            self._say_once(
+                f"the budget of {format_bytes(budget, there)} is more than the "
+                f"{format_bytes(there, budget)} that {default_device()} has: steps within it may "
+                "run out of memory"
+            )
 
     def _tell(self, planned: PlannedStep, shown: PlanningDisplay) -> None:
         """Say in one line what was planned, where it was shown."""

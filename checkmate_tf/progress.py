@@ -1,12 +1,18 @@
-"""Progress for a person who watches: on a terminal, or in a notebook; else nothing."""
+"""Progress for a person who watches: on a terminal, or in a notebook.
+
+Elsewhere a command says it in lines, for who reads its log; and a script that trains says nothing.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from io import StringIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     Progress,
@@ -16,7 +22,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from checkmate_tf.notebooks import NotebookLine, NotebookLive, in_notebook
+from checkmate_tf.announcements import print_to_stderr
+from checkmate_tf.notebooks import PER_SECOND, NotebookLine, in_notebook
 from profiles.operation import Operation
 from solvers import ComputationGraph
 from solvers import Progress as Report
@@ -24,6 +31,30 @@ from solvers.comparison import Row, overhead
 
 _IS_TAKEN: ContextVar[bool] = ContextVar("is_taken", default=False)
 """Whether a display is under way: there is room for one at a time."""
+
+_SECONDS = 10.0
+"""Between two lines of a log."""
+
+_IN_LINES: ContextVar[bool] = ContextVar("in_lines", default=False)
+"""Whether progress is said in lines where it can't be shown."""
+
+_WIDTH = 200
+"""Columns of a line; a notebook wraps what is longer than its own."""
+
+
+@contextmanager
+def said_in_lines() -> Iterator[None]:
+    """Progress inside is a line on stderr every few seconds where no terminal can show it."""
+    token = _IN_LINES.set(True)
+    try:
+        yield
+    finally:
+        _IN_LINES.reset(token)
+
+
+def can_show(console: Console) -> bool:
+    """Whether what was written to `console` can be written over, as a file and TERM=dumb can't."""
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 @contextmanager
@@ -38,18 +69,69 @@ def display(
         line: of a notebook, to go on with; by default a new one.
     """
     console = Console(stderr=True)
-    is_seen = shown and not _IS_TAKEN.get() and (console.is_terminal or in_notebook())
+    on_terminal, in_lines = can_show(console), _IN_LINES.get()
+    is_seen = shown and not _IS_TAKEN.get() and (on_terminal or in_notebook() or in_lines)
     if in_notebook():  # each turn of a spinner would be a message to the browser
         columns = tuple(each for each in columns if not isinstance(each, SpinnerColumn))
+    elif not on_terminal:
+        moving = (SpinnerColumn, BarColumn)
+        columns = tuple(each for each in columns if not isinstance(each, moving))
     progress = Progress(*columns, console=console, transient=True, disable=not is_seen)
     if in_notebook():
-        progress.live = NotebookLive(line or NotebookLine(), progress.get_renderable)
+        show = (line or NotebookLine()).show
+        progress.live = _TextLive(show, progress.get_renderable, PER_SECOND)
+    elif not on_terminal:
+        progress.live = _TextLive(_seldom(print_to_stderr), progress.get_renderable, 1 / _SECONDS)
     token = _IS_TAKEN.set(True)
     try:
         with progress:
             yield progress
     finally:
         _IS_TAKEN.reset(token)
+
+
+class _TextLive(Live):
+    """Shows as plain text what rich would show live on a terminal."""
+
+    def __init__(
+        self,
+        show: Callable[[str], None],
+        get_renderable: Callable[[], RenderableType],
+        per_second: float,
+    ) -> None:
+        """`show` gets the text of what `get_renderable` makes, so many times a second."""
+        self._show = show
+        super().__init__(
+            console=_text_console(),
+            refresh_per_second=per_second,
+            transient=True,
+            get_renderable=get_renderable,
+        )
+
+    def refresh(self) -> None:
+        """Show what there is to be shown now."""
+        console = _text_console()
+        with console.capture() as captured:
+            console.print(self.get_renderable())
+        self._show(captured.get().strip())
+
+
+def _seldom(show: Callable[[str], None]) -> Callable[[str], None]:
+    """Shows a text if some seconds have gone by since the last one, or since the beginning."""
+    last = time.monotonic()
+
+    def show_seldom(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 0.9 * _SECONDS:
+            last = time.monotonic()
+            show(text)
+
+    return show_seldom
+
+
+def _text_console() -> Console:
+    """One that writes plain text, and to nowhere."""
+    return Console(file=StringIO(), width=_WIDTH, force_terminal=False, force_jupyter=False)
 
 
 @contextmanager

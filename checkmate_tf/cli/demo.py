@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,8 +23,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from checkmate_tf.cli.arguments import check_picture
+from checkmate_tf.progress import can_show
 from checkmate_tf.workloads.trial import run_trial
-from solvers import format_bytes
+from solvers import CheckmateError, format_bytes
 
 MODEL = "MobileNetV2"
 SHARE = 0.5
@@ -58,13 +60,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0 if the rematerialized step kept its budget and trained on, else 1."""
     check_picture(arguments.picture)
+    if find_spec("sklearn") is None:
+        raise CheckmateError(
+            "the demo trains on the handwritten digits of scikit-learn, which is not installed: "
+            "pip install scikit-learn"
+        )
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<46}"), BarColumn(20), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=4)
 
         def announce(what: str) -> None:
-            if not console.is_terminal:
+            if not can_show(console):
                 console.print(what)
             progress.update(task, description=what)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from checkmate_tf.cli.arguments import SOLVED, check_folder
 from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import TRACED, add_batch_size, load_concrete
+from checkmate_tf.cli.target import add_batch_size, add_step, load_traced
 from checkmate_tf.progress import measuring_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A step, and what its graph is made of."""
-    parser.add_argument("function", metavar="MODULE:FUNCTION", help=TRACED)
+    add_step(parser)
     add_batch_size(parser)
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FILE", help="the graph as JSON"
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_folder(arguments.output)
     costs = cost_model(arguments.costs, arguments.other_device)
-    program = resolve(load_concrete(arguments.function), arguments.batch_size)
+    program = resolve(load_traced(arguments.function, arguments.batch_size), arguments.batch_size)
     with measuring_progress() as progress:
         step = step_costs(costs, program, progress)
     graph = extract_program(program, step.model).graph

@@ -19,6 +19,7 @@ from typing import NoReturn
 from checkmate_tf import __version__
 from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED
 from checkmate_tf.cli.consoles import replace_unknown_signs
+from checkmate_tf.progress import said_in_lines
 from solvers.errors import CheckmateError
 
 # Each is a module of this folder with `add_arguments(parser)` and `run(arguments) -> int`.
@@ -51,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     replace_unknown_signs()
     try:
         arguments = parser().parse_args(argv)
-        status: int = _command(arguments.command).run(arguments)
+        with said_in_lines():
+            status: int = _command(arguments.command).run(arguments)
         sys.stdout.flush()
         return status
     except SystemExit as stop:  # argparse ends this way, also after --help

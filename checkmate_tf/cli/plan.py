@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED, add_planning_arguments, check_folder
 from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import add_batch_size, add_step, load_step
+from checkmate_tf.cli.target import add_batch_size, add_step, load_traced
 from solvers import BudgetError, CheckmateError
 
 if TYPE_CHECKING:
@@ -78,22 +78,13 @@ def _planned(target: str, request: Request, elsewhere: bool) -> Plan | None:
     shown = PlanningDisplay(verbose=1)
     with shown.under_way():
         with phase("trace"):
-            concrete = _traced(target, request.batch_size)
+            concrete = load_traced(target, request.batch_size)
         planned = (
             _planned_elsewhere(concrete, request)
             if elsewhere
             else Planner(request).plan(concrete, request.batch_size)
         )
     return None if planned is None else replace(planned.plan, seconds=dict(shown.seconds))
-
-
-def _traced(target: str, batch_size: int | None) -> Any:
-    """The ConcreteFunction of a step; for batches of any size where `batch_size` is given."""
-    from checkmate_tf.sizing.arguments import parse_step
-    from checkmate_tf.sizing.one_trace import traced_for
-
-    step, batch = load_step(target)
-    return traced_for(parse_step(step), batch, batch_size)
 
 
 def _planned_elsewhere(concrete: Any, request: Request) -> PlannedStep:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-
-from rich.table import Table
+from datetime import datetime
 
 from checkmate_tf.cli.arguments import SOLVED
-from checkmate_tf.cli.consoles import table_console
+from checkmate_tf.cli.steps import step_in_words
 from checkmate_tf.planning.kept.plan_store import (
     VARIABLE,
     Entry,
@@ -39,28 +38,27 @@ def run(arguments: argparse.Namespace) -> int:
             remove(path)
             print(f"{path}: deleted")
         return SOLVED
-    table = Table(box=None, pad_edge=False)
-    for heading in ("step", "budget", "peak", "extra", "TensorFlow"):
-        table.add_column(heading, no_wrap=heading != "step")
-    table.add_column("file", overflow="fold")
     for path in files:
         try:
-            table.add_row(*_row(read_entry(path)), path.name)
+            lines = _lines(read_entry(path))
         except (CheckmateError, KeyError, TypeError):
-            table.add_row("broken", "–", "–", "–", "–", path.name)
-    table_console().print(table)
+            lines = ["broken"]
+        for number, line in enumerate([*lines, path.name]):
+            print(f"{'    ' * (number > 0)}{line}")
     print(f"{len(files)} plan{'s' * (len(files) > 1)} in {folder}")
     return SOLVED
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _lines(entry: Entry) -> list[str]:
+    """What tells a plan from others."""
     document, key = entry.document, entry.key
     asked, budget = str(key["budget"]), format_bytes(document["budget"])
     step = document["step"]
-    return (
-        document["graph"],
+    used = datetime.fromtimestamp(entry.path.stat().st_mtime)
+    facts = [
         budget if asked.isdigit() else f"{budget} ({asked})",
-        format_bytes(step["measured_peak"] or step["predicted_peak"]),
-        f"{100 * document['kept']['overhead']:.1f} %",
-        key["tensorflow"],
-    )
+        f"peak {format_bytes(step['measured_peak'] or step['predicted_peak'])}",
+        f"{100 * document['kept']['overhead']:.1f} % extra",
+        f"used {used:%Y-%m-%d %H:%M}",
+    ]
+    return [f"{step_in_words(document)}, TensorFlow {key['tensorflow']}", ", ".join(facts)]

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from checkmate_tf.cli.arguments import SOLVED, check_picture
 from checkmate_tf.cli.consoles import table_console
-from checkmate_tf.cli.target import TRACED, add_batch_size, load_concrete
+from checkmate_tf.cli.target import STEP, add_batch_size, load_traced
 from checkmate_tf.graph.operation_costs import OperationCost, costs_of_nodes, costs_of_operations
 from checkmate_tf.progress import measuring_progress
 from solvers import ComputationGraph, format_bytes
@@ -22,7 +22,7 @@ _SHOWN = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A target, and how its costs are found and shown."""
     parser.add_argument(
-        "target", metavar="GRAPH|MODULE:FUNCTION", help=f"a saved graph, or a step: {TRACED}"
+        "target", metavar="GRAPH|MODULE:FUNCTION", help=f"a saved graph, or a step: {STEP}"
     )
     parser.add_argument(
         "--device",
@@ -73,7 +73,7 @@ def _of_function(arguments: argparse.Namespace) -> _Costs:
     from profiles.roofline import device_ceilings
 
     device = arguments.device or default_device()
-    program = resolve(load_concrete(arguments.target), arguments.batch_size)
+    program = resolve(load_traced(arguments.target, arguments.batch_size), arguments.batch_size)
     operations = [each.operation for each in step_operations(program)]
     if arguments.profile is not None:
         profile = load_profile(arguments.profile, arguments.other_device)

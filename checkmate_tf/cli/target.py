@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import os
 import sys
 from typing import Any
@@ -11,21 +12,16 @@ from typing import Any
 from checkmate_tf.cli.arguments import whole_number
 from solvers.errors import CheckmateError
 
-TRACED = (
-    "a ConcreteFunction, a tf.function with an input_signature, or a function without arguments "
-    "that returns one of these"
+STEP = (
+    "a tf.function with an input_signature, or a function without arguments that returns one, or "
+    "(step or compiled Keras model, example batch)"
 )
 """What MODULE:FUNCTION may name."""
 
 
 def add_step(parser: argparse.ArgumentParser) -> None:
     """What `load_step` reads."""
-    parser.add_argument(
-        "function",
-        metavar="MODULE:FUNCTION",
-        help="a tf.function with an input_signature, or a function without arguments that returns "
-        "one, or (step or compiled Keras model, example batch)",
-    )
+    parser.add_argument("function", metavar="MODULE:FUNCTION", help=STEP)
 
 
 def add_batch_size(parser: argparse.ArgumentParser) -> None:
@@ -38,47 +34,47 @@ def add_batch_size(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_concrete(target: str) -> Any:
-    """The ConcreteFunction behind MODULE:FUNCTION.
+def load_traced(target: str, batch_size: int | None) -> Any:
+    """The ConcreteFunction of the step behind MODULE:FUNCTION.
 
-    FUNCTION is as in `TRACED`.
+    It is for batches of any size where `batch_size`, the largest that occurs, is given.
 
     Raises:
-        CheckmateError: it is none of these, or isn't there.
+        CheckmateError: there is no step, or its example does not fit it.
     """
-    found = _found(target)
-    is_traced = hasattr(found, "get_concrete_function") or hasattr(found, "graph")
-    if callable(found) and not is_traced:
-        found = found()
-    if getattr(found, "input_signature", None) is not None:
-        found = found.get_concrete_function()
-    if not hasattr(found, "structured_outputs"):
-        raise CheckmateError(f"{target} is not a step; give {TRACED}")
-    return found
+    from checkmate_tf.sizing.arguments import parse_step
+    from checkmate_tf.sizing.one_trace import traced_for
+
+    step, batch = load_step(target)
+    return traced_for(parse_step(step), batch, batch_size)
 
 
 def load_step(target: str) -> tuple[Any, Any]:
     """The step behind MODULE:FUNCTION and an example batch, None where its signature says it.
 
-    FUNCTION is as for `load_concrete`, or a function without arguments that returns (step, example
-    batch); the step is a function or a compiled Keras model.
+    FUNCTION is as in `STEP`, or a ConcreteFunction.
 
     Raises:
         CheckmateError: it is none of these, or isn't there.
     """
     found = _found(target)
     if callable(found) and not hasattr(found, "get_concrete_function"):
-        made = found if hasattr(found, "graph") else found()
+        made = found if hasattr(found, "graph") else _made_by(found, target)
         if isinstance(made, tuple) and len(made) == 2:
             return made
         found = made
     has_signature = getattr(found, "input_signature", None) is not None
     if not has_signature and not hasattr(found, "structured_outputs"):
-        raise CheckmateError(
-            f"{target} gives no step: give a tf.function with an input_signature whose batch is "
-            "None, or a function without arguments that returns one, or (step, example batch)"
-        )
+        raise CheckmateError(f"{target} gives no step; give {STEP}")
     return found, None
+
+
+def _made_by(found: Any, target: str) -> Any:
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise CheckmateError(f"{target} can't be called without arguments; give {STEP}") from error
+    return found()
 
 
 def _found(target: str) -> Any:

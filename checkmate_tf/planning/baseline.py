@@ -14,7 +14,7 @@ from checkmate_tf.memory.measure import (
 )
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
-from checkmate_tf.planning.trial.trial_run import TrialRunError, can_run_for_trial, run_unchanged
+from checkmate_tf.planning.trial.trial_run import TrialRunError, run_unchanged, why_no_trial
 from profiles.devices import default_device
 from solvers import ComputationGraph, Schedule, format_bytes
 
@@ -122,8 +122,8 @@ class Baselines:
 def _tried(extracted: Extraction, expected: Baseline) -> Baseline:
     """The unchanged step's after it ran for trial, or with the reason why it has not."""
     try:
-        if not can_run_for_trial(extracted):
-            raise TrialRunError("it can't run without a trace, or its peak can't be seen")
+        if why := why_no_trial(extracted):
+            raise TrialRunError(why)
         _refuse_beyond(ROOM_FOR_UNCHANGED * expected.expected_addition)
         with phase("trials"):
             added = max(run_unchanged(extracted))
@@ -142,7 +142,7 @@ def _refuse_beyond(size: float) -> None:
     """On a CPU, where a system kills what takes too much; a GPU's allocator just says so."""
     room = _room() if default_device().startswith("CPU") else None
     if room is not None and size > room:
-        why = f"it might need {format_bytes(int(size))} of {format_bytes(room)} left"
+        why = f"it might need {format_bytes(size, room)} of {format_bytes(room, size)} left"
         raise TrialRunError(why, may_pass=True)
 
 

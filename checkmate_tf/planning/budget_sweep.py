@@ -17,8 +17,9 @@ from checkmate_tf.phases import phase
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baselines
 from checkmate_tf.planning.candidate import Candidate
+from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.plan_search import PlanSearch
-from checkmate_tf.planning.planner import situation_of, trial_runner, with_origin
+from checkmate_tf.planning.planner import situation_of, trial_runner
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
     batches_held,

@@ -80,7 +80,8 @@ class Candidate:
             facts.append("not tried, but the next one is corrected by it")
         if self.roomy:
             facts.append("leaves room for a faster one")
-        need = f"may need {format_bytes(expected)} of {format_bytes(plan.budget)}"
+        need = f"may need {format_bytes(expected, plan.budget)} of "
+        need += format_bytes(plan.budget, expected)
         return ", ".join([f"a plan: {facts[0]}", *facts[1:], need])
 
 

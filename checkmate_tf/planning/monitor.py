@@ -154,4 +154,5 @@ class MonitoredStep:
 
 
 def _over(peak: int, budget: int) -> str:
-    return f"a step held {format_bytes(peak)}, more than the budget of {format_bytes(budget)}"
+    held = format_bytes(peak, budget)
+    return f"a step held {held}, more than the budget of {format_bytes(budget, peak)}"

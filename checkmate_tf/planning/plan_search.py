@@ -380,7 +380,7 @@ class PlanSearch:
         Raises:
             TooSmallError: all that ran for trial held more than the budget.
         """
-        budget = format_bytes(self._situation.budget)
+        budget = self._situation.budget
         best = fastest_of_the_leanest(seen, lambda each: each.forecast.worst)
         if not best.was_tried:
             best = self._maker.told(self._maker.tried(best))
@@ -390,8 +390,8 @@ class PlanSearch:
             return best
         need = self._expected.bytes_of(best)
         if need > self._situation.limit:
-            note = f"the leanest plan found may need {format_bytes(need)}, more than the budget of "
-            note += budget
+            note = f"the leanest plan found may need {format_bytes(need, budget)}, more than the "
+            note += f"budget of {format_bytes(budget, need)}"
         else:
             note = f"the leanest plan found needs {format_bytes(need)}, but at the allocator's "
             note += f"limit of {format_bytes(allocator_limit() or 0)} what is free may lie in "

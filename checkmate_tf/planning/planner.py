@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-
-import tensorflow as tf
 
 from checkmate_tf.distribution.emission import ReplicatedStep
 from checkmate_tf.distribution.split import has_several_replicas
@@ -21,7 +19,7 @@ from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline, Baselines
 from checkmate_tf.planning.kept.kept_plan import KeptPlan
 from checkmate_tf.planning.kept.kept_plans import KeptPlans
-from checkmate_tf.planning.kept.step_content import step_content
+from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
@@ -43,9 +41,10 @@ from checkmate_tf.planning.trial.trial_run import (
     TrialRunner,
     can_run_for_trial,
     run_for_trial,
+    why_no_trial,
 )
 from checkmate_tf.planning.variable_places import variables_movable
-from checkmate_tf.plans.plan import Origin, Plan
+from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.trace.sizes import ArgumentSizes
 from checkmate_tf.user_warnings import warn_user
@@ -329,20 +328,6 @@ def plan_elsewhere(extracted: Extraction, request: Request, notes: tuple[str, ..
         return replace(planned, plan=plan)
 
 
-def with_origin(plan: Plan, extracted: Extraction, resident: int, device: str) -> Plan:
-    """The plan, with what it was made for and the seconds that it took so far.
-
-    Args:
-        plan: it.
-        extracted: the step.
-        resident: bytes that the device held before it.
-        device: its full name.
-    """
-    content = step_content(extracted.program)
-    origin = Origin(content, extracted.workspaces, resident, device, tf.__version__)
-    return replace(plan, origin=origin, seconds=seconds_so_far())
-
-
 def _planned(
     situation: Situation,
     request: Request,
@@ -373,14 +358,15 @@ def _planned(
         with phase("solve"):
             found = search.leanest(solver="auto")
         why = "training is under way, so " if under_way else ""
-        need = format_bytes(found.plan.budget)
+        need = format_bytes(found.plan.budget, situation.budget)
         note = f"{error}; {why}the leanest plan found runs, which may need {need}"
         warn_user(note)
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
         found = replace(found, plan=plan, keeps=False)
         beyond_budget = True
+    why = _why_forecast(found.plan, situation, request, failed)
     return PlannedStep(
-        found.plan,
+        replace(found.plan, why_forecast=why),
         situation.extracted,
         found.function,
         beyond_budget=beyond_budget or (found.runs_plain and not found.keeps),
@@ -388,6 +374,17 @@ def _planned(
         runs_plain=found.runs_plain,
         untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
     )
+
+
+def _why_forecast(
+    plan: Plan, situation: Situation, request: Request, failed: Sequence[TrialRunError]
+) -> str:
+    """Why no trial run has measured the plan, in a few words; "" where one has."""
+    if plan.measured_peak is not None:
+        return ""
+    if not request.trial_run:
+        return "trial_run=False"
+    return str(failed[-1]) if failed else why_no_trial(situation.extracted)
 
 
 def _noting(

@@ -13,6 +13,7 @@ from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import BATCHES_AHEAD, KERNEL_ROOM
 from checkmate_tf.planning.variable_places import pack_variables
 from checkmate_tf.trace.buffers import peak_of_run
+from checkmate_tf.trace.descriptions import update_of
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
@@ -129,7 +130,10 @@ def anything_to_gain(graph: ComputationGraph) -> bool:
 
 
 def _notes(extracted: Extraction) -> tuple[str, ...]:
-    """What is said of operations whose memory can't be told, here and as a warning."""
+    """What is said of operations whose memory can't be told, here and as a warning.
+
+    Of an optimizer's there is none: no plan changes what they hold, as a sparse gradient's rows.
+    """
     unknown = extracted.unknown
     if not unknown:
         return ()
@@ -138,5 +142,6 @@ def _notes(extracted: Extraction) -> tuple[str, ...]:
         f"the memory of {count} depends on data and can't be told, {describe(unknown[0])} for "
         "one: the plan may need more than the budget"
     )
-    warn_user(note)
+    if not {each.name for each in unknown} <= update_of(extracted.program):
+        warn_user(note)
     return (note,)

@@ -155,8 +155,9 @@ def _with_exchange(plan_one: Callable[[Replica], Plan], replica: Replica) -> Pla
     if peak <= plan.budget:
         return plan
     note = (
-        f"the exchange of gradients and the update may need {format_bytes(peak)} on a replica, "
-        f"more than the budget of {format_bytes(plan.budget)}; no plan can change that"
+        f"the exchange of gradients and the update may need "
+        f"{format_bytes(peak, plan.budget)} on a replica, "
+        f"more than the budget of {format_bytes(plan.budget, peak)}; no plan can change that"
     )
     warn_user(note)
     return replace(plan, notes=(*plan.notes, note))

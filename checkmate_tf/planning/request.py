@@ -12,11 +12,13 @@ from checkmate_tf.graph.cost_models import check_cost_model
 from checkmate_tf.plans.plan import Plan
 from profiles.profile import Profile
 from solvers import Budget, BudgetError, CheckmateError, find_solver, parse_budget
-from solvers.graph.budget import share_meant
 from solvers.problem import Order
 
 OnInfeasible = Literal["error", "min", "plain"]
 """What happens where no plan is found within the budget."""
+
+_FEW = 10_000
+"""Bytes; a step takes more than that, so that someone who gives less means another unit."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ def parse_request(
             f"budget {budget!r} is more than the unchanged step needs; give a share up to '100%', "
             "or a size like '4GiB'"
         )
-    if meant := share_meant(parsed):
-        raise BudgetError(f"budget {budget!r} is {parsed.bytes} bytes; {meant}")
+    if meant := _meant(budget, parsed):
+        raise BudgetError(f"budget {budget!r} is {parsed.bytes} bytes; did you mean {meant}?")
     if not isinstance(solver, str):
         raise CheckmateError(
             f"solver is {solver!r}; give one name, as `checkmate-tf solvers` lists them"
@@ -99,6 +101,15 @@ def parse_request(
         plan=loaded,
         verbose=verbose,
     )
+
+
+def _meant(given: Any, budget: Budget) -> str:
+    """What may be meant by so few bytes without a unit; "" where there are enough of them."""
+    is_bare = str(given).strip().isdigit()
+    if not is_bare or budget.bytes is None or budget.bytes >= _FEW:
+        return ""
+    share = f"'{budget.bytes}%' or " if budget.bytes <= 100 else ""
+    return f"{share}'{budget.bytes}MiB'"
 
 
 def _loaded(path: Any) -> Plan:

@@ -69,7 +69,7 @@ def no_schedule(
     proved = failed.status is Status.INFEASIBLE and not situation.margin
     how = "no schedule exists" if proved else "no schedule was found"
     return TooSmallError(
-        f"budget {format_bytes(situation.budget)} is too small: {how} within it, "
+        f"budget {format_bytes(situation.budget, least)} is too small: {how} within it, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
         + _what_would_do(situation, leanest.plan, least)
         + _impossible_below(situation, leanest.plan, known.bound + beside)
@@ -91,8 +91,8 @@ def held_more(situation: Situation, held: int, leanest: FoundPlan, needs: int) -
     """
     least = _enough(situation, needs)
     return TooSmallError(
-        f"budget {format_bytes(situation.budget)} is too small: the leanest plan found held "
-        f"{format_bytes(held)} in a trial run, "
+        f"budget {format_bytes(situation.budget, held)} is too small: the leanest plan found held "
+        f"{format_bytes(held, situation.budget)} in a trial run, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
         f"{_what_would_do(situation, leanest.plan, least)}",
         least,
@@ -126,9 +126,9 @@ def _what_would_do(situation: Situation, leanest: Plan, least: int) -> str:
     told = f"The unchanged step needs {format_bytes(unchanged)} ({how}). "
     was_tried = leanest.measured_peak is not None
     told += "What does, as a trial run has shown," if was_tried else "What is likely to do"
-    told += f" is {format_bytes(least)} or more: budget={least}"
+    told += f" is {format_bytes(least, situation.budget)} or more: budget={least}"
     before = situation.resident - situation.extracted.program.constant_bytes
     if before < least < unchanged:
         share = (least - before) / (unchanged - before)
         told += f", or budget={ceil(100 * share) / 100:g}"
-    return told + '; budget="min" takes the least that is found'
+    return told + '; budget="min", or on_infeasible="min", takes the least that is found'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from checkmate_tf.graph.passes import behind_gradients
@@ -67,17 +68,23 @@ def layer_names(graph: ComputationGraph) -> tuple[str, ...]:
         ('conv', 'dense', 'conv', 'AddN')
     """
     paths = [_path(node.name) for node in graph.nodes]
-    scopes = [path for path in paths if len(path) > 1]
-    deep = [path for path in scopes if len(path) > 2]
-    first = Counter(path[0] for path in deep).most_common(1)
-    # The model's name stands before those of its layers; a loss has another one.
-    model = first[0][0] if first and 2 * first[0][1] > len(scopes) else None
-    inside = {path[1] for path in deep if path[0] == model}
+    model = _model(paths)
+    inside = {path[1] for path in paths if len(path) > 2 and path[0] == model}
     # If the model's own name has no such number, those of its layers are the user's.
     named = _without_numbers({*inside, *([model] if model else [])})
     return tuple(
         named[path[1]] if len(path) > 2 and path[0] == model else path[0] for path in paths
     )
+
+
+def model_name(names: Iterable[str]) -> str:
+    """What the names of a step's operations begin with, where it is a model's; else "".
+
+    Example:
+        >>> model_name(["net_1/conv/relu", "net_1/dense/mul", "gradient_tape/net_1/conv/grad"])
+        'net'
+    """
+    return _NUMBER.sub("", _model([_path(name) for name in names]) or "")
 
 
 def layers_of(graph: ComputationGraph, schedule: Schedule) -> list[Layer]:
@@ -136,6 +143,13 @@ def _without_numbers(names: set[str]) -> dict[str, str]:
     if not all_numbered or len(set(shorter.values())) != len(names):
         return {name: name for name in names}
     return shorter
+
+
+def _model(paths: Sequence[Sequence[str]]) -> str | None:
+    """The model's name, which stands before those of its layers; a loss has another one."""
+    scopes = [path for path in paths if len(path) > 1]
+    first = Counter(path[0] for path in scopes if len(path) > 2).most_common(1)
+    return first[0][0] if first and 2 * first[0][1] > len(scopes) else None
 
 
 def _path(name: str) -> list[str]:

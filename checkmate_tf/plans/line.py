@@ -28,6 +28,8 @@ def line_about(plan: Plan, source: str) -> str:
         '130 → 57 MiB forecast (budget 58 MiB), 15 % more time, planned in 21 s, plan kept'
         >>> line_about(replace(plan, budget=16 << 30), "plan kept").split(", ")[0]
         '130 → 57 MiB forecast (budget 16384 MiB)'
+        >>> line_about(replace(plan, why_forecast="trial_run=False"), "").partition(", 15 %")[0]
+        '130 → 57 MiB forecast (budget 58 MiB; not measured: trial_run=False)'
     """
     before = plan.compiled_baseline_peak or plan.measured_baseline_peak or plan.baseline_peak
     after = plan.compiled_peak or plan.measured_peak or plan.predicted_peak
@@ -43,10 +45,11 @@ def line_about(plan: Plan, source: str) -> str:
         how = "forecast"
     else:
         how = "measured" if is_new else "measured before"
+    why = f"; not measured: {plan.why_forecast}" if how == "forecast" and plan.why_forecast else ""
     done = "planned" if is_new else "ready"
     parts = [
         f"{unchanged} → {after / size:.0f} {unit} {how} "
-        f"(budget {plan.budget / of_budget[1]:.0f} {of_budget[0]})",
+        f"(budget {plan.budget / of_budget[1]:.0f} {of_budget[0]}{why})",
         extra_in_words(plan),
         f"{done} in {_seconds(sum(plan.seconds.values()))}" if plan.seconds else "",
         source,

@@ -38,6 +38,8 @@ class Origin:
         resident: bytes that the device held before the step.
         device: its full name.
         tensorflow: the version.
+        batch_size: the first dimension of the step's first argument, where it has one.
+        optimizer: the name of the optimizer, where the step's operations tell it.
     """
 
     content: str
@@ -45,6 +47,8 @@ class Origin:
     resident: int
     device: str
     tensorflow: str
+    batch_size: int | None = None
+    optimizer: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Plan:
             compiler says; None where it is not compiled.
         compiled_baseline_peak: the same for the step as it was traced.
         compilations: of plans, until this one was found.
+        why_forecast: why no trial run has measured the plan, in a few words; "" where one has.
 
     Example:
         >>> import tempfile
@@ -101,6 +106,7 @@ class Plan:
     compiled_peak: int | None = None
     compiled_baseline_peak: int | None = None
     compilations: int = 0
+    why_forecast: str = ""
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
@@ -173,6 +179,7 @@ class Plan:
         step = {
             **{name: getattr(self, name) for name in _OF_A_STEP},
             "notes": list(self.notes),
+            "why_forecast": self.why_forecast,
             "seconds": dict(self.seconds),
             "solution": {name: getattr(solution, name) for name in _OF_THE_SOLVER},
             "origin": None if self.origin is None else _origin_document(self.origin),
@@ -205,6 +212,7 @@ class Plan:
             overhead=overhead,
             solution=replace(solution, **sizes),
             notes=tuple(map(str, read(step, "notes", list))),
+            why_forecast=str(step.get("why_forecast", "")),  # older files don't say it
             origin=_origin(step.get("origin")),
             seconds={name: read(seconds, name, (int, float)) for name in seconds},
             **{name: read(step, name, kinds) for name, kinds in _OF_A_STEP.items()},
@@ -296,6 +304,7 @@ def _origin(document: Any) -> Origin | None:
         return None
     if not isinstance(document, dict):
         raise CheckmateError(f"origin is {document!r}; an object is expected")
+    document = {"batch_size": None, "optimizer": "", **document}  # older files don't say it
     workspaces = read(document, "workspaces", list)
     if not all(type(each) is int and each >= 0 for each in workspaces):
         raise CheckmateError("origin: workspaces are not all sizes in bytes")
@@ -305,6 +314,8 @@ def _origin(document: Any) -> Origin | None:
         resident=read(document, "resident", int),
         device=read(document, "device", str),
         tensorflow=read(document, "tensorflow", str),
+        batch_size=read(document, "batch_size", (int, type(None))),
+        optimizer=read(document, "optimizer", str),
     )
 
 

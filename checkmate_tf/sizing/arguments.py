@@ -15,6 +15,7 @@ from checkmate_tf.memory.measure import free_bytes, held_bytes
 from checkmate_tf.sizing.examples import ExampleBatch, example_batch
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import is_model
+from checkmate_tf.trace.no_steps import why_no_step
 from solvers import Budget, BudgetError, CheckmateError, format_bytes, parse_budget
 
 
@@ -41,6 +42,8 @@ def parse_step(step: Any) -> Target:
         step = step.train_step
     if isinstance(step, RematerializedStep):
         step = step.function
+    if why := why_no_step(step):
+        raise CheckmateError(why)
     if not callable(step):
         raise CheckmateError(
             f"{step!r} is no step; give the function of a train step, or a compiled Keras model"
@@ -178,8 +181,8 @@ def parse_bytes(budget: Any, device_memory: Any) -> int:
     size = (asked or Budget(share=1.0)).in_bytes(0, memory)
     if size > memory:
         raise BudgetError(
-            f"the budget of {format_bytes(size)} is more than the device's memory of "
-            f"{format_bytes(memory)}"
+            f"the budget of {format_bytes(size, memory)} is more than the device's memory of "
+            f"{format_bytes(memory, size)}"
         )
     return size
 
@@ -191,5 +194,5 @@ def why_not_here(device_memory: Any, budget: int) -> str:
     free = free_bytes()
     there = None if free is None else free + (held_bytes() or 0)
     if there is not None and there < budget:
-        return f"{format_bytes(there)} are free here, less than the budget"
+        return f"{format_bytes(there, budget)} are free here, less than the budget"
     return ""

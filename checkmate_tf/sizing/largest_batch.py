@@ -153,10 +153,12 @@ class _Sizing:
                 lambda size, beyond: show(f"at least {size}, less than {beyond}"),
                 self.interrupts.pass_on,
             )
-        if not answer.size:
-            raise self._too_small(self.question.graph.at(1))
-        plans = PlansInFull(self.sized, self.asked, self.question, self.planner, self.interrupts)
-        size, plan, given_up = plans.largest(answer)
+            if not answer.size:
+                raise self._too_small(self.question.graph.at(1))
+            plans = PlansInFull(
+                self.sized, self.asked, self.question, self.planner, self.interrupts, show
+            )
+            size, plan, given_up = plans.largest(answer)
         return self._result(size, plan, given_up, answer, notes)
 
     def _traced(self, arguments: tuple[Any, ...]) -> Any:
@@ -232,12 +234,12 @@ class _Sizing:
     def _too_small(self, graph: ComputationGraph) -> NoBatchError:
         beside = max(0, self.question.held(1) - graph.fixed_bytes)
         bound = memory_bound(graph, self.asked.request.order) + beside
-        budget = format_bytes(self.asked.budget)
+        budget = format_bytes(self.asked.budget, bound)
         held = f"{format_bytes(graph.fixed_bytes + beside)} are variables, inputs and what is held"
         if bound > self.asked.budget:
             return NoBatchError(
                 f"budget {budget} is too small for a batch of 1: {held}, and no schedule exists "
-                f"below {format_bytes(bound)}"
+                f"below {format_bytes(bound, self.asked.budget)}"
             )
         return NoBatchError(
             f"budget {budget} is too small for a batch of 1: {held}, and no schedule was found "

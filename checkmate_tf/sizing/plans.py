@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from checkmate_tf.graph.cost_models import step_costs
@@ -48,12 +49,14 @@ class PlansInFull:
         question: Question,
         planner: Planner,
         interrupts: Interrupts,
+        say: Callable[[str], None],
     ) -> None:
         self.sized = sized
         self.asked = asked
         self.question = question
         self.planner = planner
         self.interrupts = interrupts
+        self.say = say  # what is done now
 
     def largest(self, answer: Answer) -> tuple[int, Plan, GivenUp]:
         """The largest size whose plan holds, and the least larger one that was given up."""
@@ -61,6 +64,7 @@ class PlansInFull:
         failed: GivenUp | None = None
         size = answer.size
         for number in range(_PLANS):
+            self.say(f"planning a batch of {size} in full")
             plan, why = self._plan(size)
             self.interrupts.pass_on()
             if plan is None:

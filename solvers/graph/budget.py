@@ -1,4 +1,7 @@
-"""Memory budgets as people write them: "4GiB", "80%", 0.8, 4294967296."""
+"""Memory budgets as people write them: "4GiB", "80%", 0.8, 4294967296.
+
+KB, MB, GB and TB are powers of 1000; KiB and so on, and K, M, G and T alone, are powers of 1024.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,20 @@ from solvers.errors import BudgetError
 _UNITS = {
     unit: factor
     for letter, power in (("", 0), ("k", 1), ("m", 2), ("g", 3), ("t", 4))
-    for unit, factor in ((f"{letter}b", 1000**power), (f"{letter}ib", 1024**power))
-} | {"": 1}
+    for unit, factor in (
+        (f"{letter}b", 1000**power),
+        (f"{letter}ib", 1024**power),
+        (letter, 1024**power),
+    )
+}
+
+_POWERS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+_NEAR = 2
+"""Times: sizes that are so far apart have units of their own."""
+
+_APART, _DIGITS = 5, 6
+"""So much two sizes differ in the last digit, of so many after the point at most."""
 
 _HOW = "give bytes (4294967296), a size ('4GiB', '512MB'), a share (0.8, '80%'), or 'min'"
 
@@ -63,6 +78,8 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
     Example:
         >>> parse_budget("4GiB").bytes
         4294967296
+        >>> parse_budget("4G").bytes == parse_budget("4GiB").bytes > parse_budget("4GB").bytes
+        True
         >>> parse_budget("80%").share
         0.8
         >>> parse_budget("min").least
@@ -126,16 +143,34 @@ def share_meant(budget: Budget) -> str:
     return f"did you mean '{budget.bytes}%'?" if few else ""
 
 
-def format_bytes(size: float) -> str:
+def format_bytes(size: float, beside: float | None = None) -> str:
     """A size as a person reads it.
+
+    Args:
+        size: in bytes.
+        beside: a size in the same sentence that it is compared with: in its unit, and with as many
+            digits as tell the two apart.
 
     Example:
         >>> format_bytes(1536)
         '1.5 KiB'
+        >>> format_bytes(1024**3, 1000 * 1024**2), format_bytes(1000 * 1024**2, 1024**3)
+        ('1024.0 MiB', '1000.0 MiB')
+        >>> format_bytes(1.26 * 1024**3, 1.25 * 1024**3), format_bytes(1.25 * 1024**3)
+        ('1.260 GiB', '1.2 GiB')
     """
-    sign, size = ("-", -size) if size < 0 else ("", size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{sign}{size:.0f} B" if unit == "B" else f"{sign}{size:.1f} {unit}"
-        size /= 1024
-    return f"{sign}{size:.2f} TiB"
+    is_near = beside is not None and 0 < size < _NEAR * beside and 0 < beside < _NEAR * size
+    power = _power(min(size, beside) if beside is not None and is_near else abs(size))
+    if not power:
+        return f"{size:.0f} B"
+    digits = 2 if power == len(_POWERS) - 1 else 1
+    if beside is not None and is_near and size != beside:
+        apart = abs(size - beside) / 1024**power
+        while apart * 10**digits < _APART and digits < _DIGITS:
+            digits += 1
+    return f"{size / 1024**power:.{digits}f} {_POWERS[power]}"
+
+
+def _power(size: float) -> int:
+    """Of 1024, the largest that is no more than `size`, and has a name."""
+    return next((each for each in range(len(_POWERS) - 1, 0, -1) if size >= 1024**each), 0)

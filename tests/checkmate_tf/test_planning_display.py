@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import time
+from collections.abc import Callable
 
 import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf import phases
+from checkmate_tf import phases, progress
 from checkmate_tf.phases import phase
 from checkmate_tf.planning_display import PlanningDisplay, announce_beside, detail, say
-from checkmate_tf.progress import solver_progress
+from checkmate_tf.progress import said_in_lines, solver_progress, spoken_progress
 from solvers import format_bytes
 from solvers.graph.layer_graphs import unit_chain
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
@@ -22,6 +24,7 @@ from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 @pytest.fixture
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes stderr for a terminal
+    monkeypatch.setenv("TERM", "xterm")  # of one that can write over what it has written
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -71,12 +74,61 @@ def test_a_terminal_shows_where_planning_is(
     assert ("checkmate_tf: a plan: " in said) == (verbose == 2)
 
 
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1", "TERM": "dumb"}])
+def test_a_command_says_it_in_lines_where_no_terminal_can_show_it(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(progress, "_SECONDS", 0.01)
+    with spoken_progress("largest batch:") as show:
+        show("not in a command")
+        time.sleep(0.05)
+    with said_in_lines(), spoken_progress("largest batch:") as show:
+        show("tracing the step")
+        time.sleep(0.05)
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"largest batch: 0:00:\d\d tracing the step", lines[-1])
+    assert not any("not in a command" in each for each in lines)
+
+
 def test_without_a_terminal_one_line_says_what_came_out(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     planned(verbose=1)
     [line] = capsys.readouterr().err.splitlines()
     assert re.match(r"checkmate_tf: \d+ → \d+ (KiB|MiB)", line)
+
+
+TABLE = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0)
+
+
+def _in_a_table() -> None:
+    TABLE.insert(tf.constant([1], tf.int64), tf.constant([2], tf.int64))
+
+
+@pytest.mark.parametrize(
+    ("change", "trial_run", "why"),
+    [
+        (lambda: None, False, "trial_run=False"),
+        (_in_a_table, True, "the step changes more than variables"),
+    ],
+)
+def test_the_line_says_why_a_peak_was_not_measured(
+    change: Callable[[], None], trial_run: bool, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gradient = loss_and_gradient(some_weights(), 12)
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        change()
+        return gradient(x)
+
+    options = {"budget": 0.95, "solver": "linearized_greedy", "trial_run": trial_run}
+    step = checkmate_tf.rematerialize(step, **options)
+    step(tf.ones((1024, SIZE)))
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f"; not measured: {why})" in line
+    assert step.plan.why_forecast == why
 
 
 def test_details_are_lines_without_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:

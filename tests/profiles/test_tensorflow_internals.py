@@ -256,8 +256,8 @@ kept_whole = tf.function(drawn.python_function, experimental_attributes={"_noinl
         drawn,
         kept_whole,
         lambda x: tf.cond(x[0] > -9, lambda: drawn(x), lambda: x),
-        lambda x: tf.while_loop(lambda *_: True, lambda y: [drawn(y)], [x], maximum_iterations=3),
-        lambda x: tf.map_fn(lambda each: each + tf.random.uniform(()), x),
+        lambda x: tf.while_loop(lambda y: y[0] < 9, lambda y: [drawn(y) + 3], [x], None, 1)[0],
+        lambda x: tf.map_fn(lambda y: y + tf.random.uniform(()), x, parallel_iterations=1),
     ],
 )
 def test_a_function_that_is_made_again_takes_no_random_numbers_from_the_first(draw: Any) -> None:

@@ -97,7 +97,7 @@ def one_line_shows_where_planning_is_and_then_what_came_out(ran):
     displays = [each for each in ran.outputs(place) if each.output_type == "display_data"]
     assert [each.data["text/plain"] for each in displays] == shown[-1:]
     # A forecast where gaps between buffers leave no room for copies of the variables.
-    assert re.search(r"MiB (measured|forecast) \(budget 168 MiB\)", shown[-1])
+    assert re.search(r"MiB (measured|forecast) \(budget 168 MiB[;)]", shown[-1])
 
 
 def pictures_are_shown(ran):

@@ -163,15 +163,16 @@ class CompiledSearch:
         need = self.resident + best.added
         if best is self.plain:
             note = (
-                f"compiled by XLA the step takes {format_bytes(plain)}, and none of "
+                f"compiled by XLA the step takes {format_bytes(plain, self.budget)}, and none of "
                 f"{len(self.tried)} plans takes less, so it runs as it is, over the budget of "
-                f"{format_bytes(self.budget)}; without XLA (jit_compile=False) a plan may keep it"
+                f"{format_bytes(self.budget, plain)}; without XLA (jit_compile=False) a plan may "
+                "keep it"
             )
         else:
             note = (
-                f"the leanest of {len(self.tried)} plans takes {format_bytes(need)} once XLA has "
-                f"compiled it ({need} bytes), more than the budget of {format_bytes(self.budget)};"
-                f" the step as it is takes {format_bytes(plain)}"
+                f"the leanest of {len(self.tried)} plans takes {format_bytes(need, self.budget)} "
+                f"once XLA has compiled it ({need} bytes), more than the budget of "
+                f"{format_bytes(self.budget, need)}; the step as it is takes {format_bytes(plain)}"
             )
             if self.request.on_infeasible != "min" and not under_way:
                 raise BudgetError(note, least=need)

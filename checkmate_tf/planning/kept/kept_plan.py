@@ -100,8 +100,9 @@ class KeptPlan:
         if said_just_now or (not self.keeps and more <= settings.MORE_ROOM * used):
             return ""  # as was said when it was made, there is no leaner one
         if most + more > situation.limit:
-            held = f"it may need {format_bytes(most + more)} now, the budget is "
-            held += format_bytes(situation.limit)
+            need, limit = most + more, situation.limit
+            held = f"it may need {format_bytes(need, limit)} now, the budget is "
+            held += format_bytes(limit, need)
             if more > 0:
                 held += f", and {format_bytes(more)} more are held beside it than when it was made"
             return held

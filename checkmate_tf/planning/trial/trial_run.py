@@ -52,12 +52,27 @@ _NO_ROOM = "the device has no room for copies of the variables beside the step"
 
 def can_run_for_trial(extracted: Extraction) -> bool:
     """Whether the step can run without a trace outside copies, and its peak can be seen."""
-    return not tf.distribute.has_strategy() and can_try(extracted.program.concrete)
+    return not why_no_trial(extracted)
+
+
+def why_no_trial(extracted: Extraction) -> str:
+    """Why not, in a few words; "" where it can."""
+    if tf.distribute.has_strategy():
+        return "a distribution strategy runs the step"
+    return _why_not(extracted.program.concrete)
 
 
 def can_try(concrete: Any) -> bool:
     """As `can_run_for_trial`, of a function."""
-    return held_bytes() is not None and changes_only_variables(concrete) and can_copy(concrete)
+    return not _why_not(concrete)
+
+
+def _why_not(concrete: Any) -> str:
+    if held_bytes() is None:
+        return "the allocator keeps no count"
+    if not changes_only_variables(concrete):
+        return "the step changes more than variables"
+    return "" if can_copy(concrete) else "the step's variables can't be copied"
 
 
 def has_generators(extracted: Extraction) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
+from checkmate_tf import progress
 from checkmate_tf.cli.main import main
 from profiles.store import profile_files
 from solvers import ComputationGraph
@@ -39,6 +41,16 @@ ELSEWHERE = ["--device-memory", "64MiB", "--time-limit", "0.5"]
 def _user_module(tmp_path, monkeypatch):
     with user_module("user_batches", MODULE, tmp_path, monkeypatch):
         yield
+
+
+def test_without_a_terminal_lines_say_where_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_SECONDS", 1e-3)
+    assert main(["largest-batch", "user_batches:any_batch", *ELSEWHERE]) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"^largest batch: 0:00:\d\d tracing the step$", said, re.MULTILINE)
+    assert re.search(
+        r"^largest batch: 0:00:\d\d planning a batch of \d+ in full$", said, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("function", ["any_batch", "step_and_batch"])

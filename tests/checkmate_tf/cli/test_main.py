@@ -105,6 +105,15 @@ def test_bad_usage_is_status_2_and_one_line(
     assert len(error.splitlines()) == 1
 
 
+def test_a_demo_without_its_data_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)  # as where it is not installed
+    assert main(["demo", "--picture", str(tmp_path / "demo.png")]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "pip install scikit-learn" in line
+
+
 def test_a_broken_graph_is_named_with_its_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

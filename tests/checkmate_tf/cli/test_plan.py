@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import import_module
 
@@ -9,6 +10,7 @@ import pytest
 
 import checkmate_tf
 from checkmate_tf.cli.main import main
+from tests.checkmate_tf.plans.test_documents import plan_of_a_step
 from tests.dense_steps import numbers, same, variables
 from tests.graphs import SKIP
 from tests.user_modules import user_module
@@ -66,10 +68,22 @@ def test_for_another_device_nothing_runs(tmp_path, capsys):
     picture = tmp_path / "plan.png"
     assert main(["show", str(output), "--plot", str(picture)]) == 0
     printed = capsys.readouterr().out
-    assert re.search(r"^step +step$", printed, re.MULTILINE)
+    assert re.search(r"^step +step, batch 256$", printed, re.MULTILINE)
+    assert re.search(r"^file +a plan by itself", printed, re.MULTILINE)
     assert "peak of live values" in printed
     assert max(map(len, printed.splitlines()[:-1])) <= 80
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("keeps", "said"), [(True, "50%, within it"), (False, "50%, likely to")])
+def test_a_kept_plan_says_so(keeps, said, tmp_path, capsys):
+    path = tmp_path / "kept.json"
+    kept = {"key": {"budget": "50%"}, "keeps": keeps}
+    path.write_text(json.dumps({**plan_of_a_step().to_json(), "kept": kept}))
+    assert main(["show", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert f"kept for budget {said}" in printed
+    assert "batch 16, adam" in printed
 
 
 @pytest.mark.parametrize(

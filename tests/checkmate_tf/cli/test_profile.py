@@ -22,6 +22,12 @@ import tensorflow as tf
 @tf.function(input_signature=[tf.TensorSpec((None, 256))])
 def profiled_step(x):
     return tf.reduce_sum(tf.tanh(x @ tf.ones((256, 256))) + tf.random.uniform((256,)))
+
+def step_and_batch():
+    return lambda x: tf.reduce_sum(tf.tanh(x @ tf.ones((256, 256)))), tf.ones((64, 256))
+
+def needs_arguments(x):
+    return x
 """
 TARGET = ["profile", "profiled_steps:profiled_step", "--batch-size", "64"]
 
@@ -40,6 +46,19 @@ def test_a_step_as_a_table_and_a_plot(tmp_path, capsys):
     assert "64×256" in output
     assert max(map(len, output.replace(str(tmp_path), "").splitlines())) <= 80
     assert plot.stat().st_size > 10_000
+
+
+def test_a_step_and_an_example_batch_are_taken_as_plan_takes_them(tmp_path, capsys):
+    assert main(["profile", "profiled_steps:step_and_batch"]) == 0
+    assert "64×256" in capsys.readouterr().out
+    graph = tmp_path / "graph.json"
+    assert main(["extract", "profiled_steps:step_and_batch", "--output", str(graph)]) == 0
+    assert graph.exists()
+
+
+def test_what_gives_no_step(capsys):
+    assert main(["profile", "profiled_steps:needs_arguments"]) == 2
+    assert "can't be called without arguments" in capsys.readouterr().err
 
 
 def test_what_is_estimated_is_counted(capsys):

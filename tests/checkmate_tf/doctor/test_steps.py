@@ -82,7 +82,7 @@ def test_rounding_is_no_fault_where_kernels_differ():
     ("bad", "said"),
     [
         (seen(plan=None), "no plan was made"),
-        (seen(peaks=(2 * PLAN.budget, PLAN.budget + 1)), "within a budget of 7.0 MiB: leave"),
+        (seen(peaks=(2 * PLAN.budget, PLAN.budget + 1)), "within a budget of 7.000000 MiB: leave"),
         (
             seen(compiled=True, plan=replace(COMPILED, compiled_baseline_peak=PLAN.budget)),
             "no plan takes less than the step as it is",

@@ -53,6 +53,15 @@ def test_numbers_of_numpy_are_numbers():
     assert not step.plan
 
 
-def test_a_share_may_be_meant():
-    with pytest.raises(checkmate_tf.BudgetError, match="budget 80 is 80 bytes; did you mean '80%'"):
-        checkmate_tf.rematerialize(lambda x: x, budget=80)
+@pytest.mark.parametrize(
+    ("budget", "meant"),
+    [(80, "'80%' or '80MiB'"), ("80", "'80%' or '80MiB'"), (500, "'500MiB'"), ("500", "'500MiB'")],
+)
+def test_so_few_bytes_are_questioned(budget, meant):
+    with pytest.raises(checkmate_tf.BudgetError) as caught:
+        checkmate_tf.rematerialize(lambda x: x, budget=budget)
+    assert str(caught.value) == f"budget {budget!r} is {int(budget)} bytes; did you mean {meant}?"
+
+
+def test_a_size_with_its_unit_is_what_it_says():
+    assert checkmate_tf.rematerialize(lambda x: x, budget="1KiB").request.budget.bytes == 1024

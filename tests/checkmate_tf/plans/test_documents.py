@@ -16,7 +16,7 @@ from checkmate_tf.plans.plan import Origin, Plan
 from solvers import CheckmateError, ComputationGraph, Node, Schedule, simulate, solve
 from tests.graphs import SKIP
 
-ORIGIN = Origin("0123abcd", (0, 5, 0), 4000, "a CPU, 2 cores", "2.21.0")
+ORIGIN = Origin("0123abcd", (0, 5, 0), 4000, "a CPU, 2 cores", "2.21.0", 16, "adam")
 
 
 def plan_of_a_step() -> Plan:
@@ -35,6 +35,7 @@ def plan_of_a_step() -> Plan:
         measured_baseline_peak=None,
         origin=ORIGIN,
         seconds={"trace": 0.5, "solve": 1.25},
+        why_forecast="trial_run=False",
     )
 
 

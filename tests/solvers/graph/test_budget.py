@@ -29,6 +29,10 @@ from solvers import Budget, BudgetError, format_bytes, parse_budget
         (".5KiB", Budget(bytes=512)),
         ("2TiB", Budget(bytes=2 * 1024**4)),
         ("12B", Budget(bytes=12)),
+        ("500M", Budget(bytes=500 * 1024**2)),
+        ("2 g", Budget(bytes=2 * 1024**3)),
+        ("1.5T", Budget(bytes=3 * 1024**4 // 2)),
+        ("2 GB", Budget(bytes=2 * 10**9)),
         (0.8, Budget(share=0.8)),
         (1.0, Budget(share=1.0)),
         (np.float32(0.5), Budget(share=0.5)),
@@ -117,3 +121,29 @@ def test_a_share_in_tenths_of_a_percent_is_exact(thousandths: int, peak: int) ->
 )
 def test_format_bytes(size: float, text: str) -> None:
     assert format_bytes(size) == text
+
+
+@given(st.integers(1, 10**13), st.integers(1, 10**13))
+def test_sizes_that_are_compared_can_be_told_apart(one: int, other: int) -> None:
+    first, second = format_bytes(one, other), format_bytes(other, one)
+    is_seen = 50_000 * abs(one - other) > max(one, other)  # of six digits
+    assert (first == second) <= (one == other or not is_seen)
+    number, unit = first.split()
+    scale = 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit)
+    assert abs(float(number) * scale - one) <= max(abs(one - other) / 10 + 1, 0.05 * scale)
+
+
+@pytest.mark.parametrize(
+    ("size", "beside", "text"),
+    [
+        (1.29 * 1024**3, 1.21 * 1024**3, "1.29 GiB"),
+        (1.21 * 1024**3, 1.29 * 1024**3, "1.21 GiB"),
+        (1024**3, 1024**3 - 1024**2, "1024.0 MiB"),
+        (4 * 1024**3, 5 * 1024, "4.0 GiB"),
+        (1024**2, 1024**2, "1.0 MiB"),
+        (900, 1000, "900 B"),
+        (0, 1000, "0 B"),
+    ],
+)
+def test_format_bytes_beside_another(size: float, beside: float, text: str) -> None:
+    assert format_bytes(size, beside) == text

@@ -108,6 +108,11 @@ def test_plans_are_listed_and_cleared(
     assert main(["plans"]) == 0
     assert "no plans in" in capsys.readouterr().out
     keep(folder), keep(folder, budget="4096")
+    older = file_of(folder, {**KEY, "budget": "60%"})
+    document = entry(budget="60%")
+    for name in ("batch_size", "optimizer"):
+        del document["step"]["origin"][name]
+    write_entry(older, document)
     broken = file_of(folder, {**KEY, "budget": "7"})
     broken.write_text('{"cut')
     mine = folder / "graph.json"
@@ -117,7 +122,10 @@ def test_plans_are_listed_and_cleared(
     assert "4.0 KiB (50%)" in printed
     assert "20.0 %" in printed
     assert "broken" in printed
-    assert "3 plans in" in printed
+    assert f"    {broken.name}\n" in printed
+    for fact in ("batch 16", "adam", "used 20", "TensorFlow 2.21.0"):
+        assert printed.count(fact) >= 2
+    assert "4 plans in" in printed
     assert max(map(len, printed.splitlines()[:-1])) <= 80
     assert main(["plans", "--clear"]) == 0
     assert list(folder.iterdir()) == [mine]
