@@ -32,6 +32,7 @@ from experiments.programs.rows import (
     kept,
     key,
     messages,
+    outcome,
     read_rows,
     row_of_ours,
     row_of_plain,
@@ -79,13 +80,17 @@ def main(command_line: Sequence[str] | None = None) -> None:
         for on in arguments.one_dnn
         for share in arguments.shares
     ]
-    missing = [each for each in chosen if arguments.only or each not in rows]
-    missing = [] if arguments.show else missing
     run = functools.partial(run_trial, batch=arguments.batch)
     plain = functools.cache(run)  # one for all shares
-    for each in track(missing, "training", console=Console(stderr=True), transient=True):
-        rows[each] = measured(run, plain, *each, bits=not arguments.no_bits)
-        write_rows(arguments.output, [row for _, row in sorted(rows.items())])
+    chosen = [] if arguments.show else chosen
+    for each in track(chosen, "training", console=Console(stderr=True), transient=True):
+        if arguments.only or each not in rows:
+            rows[each] = memory(run, plain, *each)
+            write_rows(arguments.output, [row for _, row in sorted(rows.items())])
+        name, one_dnn, share, said = each
+        if not (arguments.no_bits or one_dnn or "bits" in rows[each]):
+            rows[each]["bits"] = bits(run, plain, name, share, said)
+            write_rows(arguments.output, [row for _, row in sorted(rows.items())])
     show(list(rows.values()), list(PROGRAMS))
 
 
@@ -130,25 +135,19 @@ def _ended(error: str, said: str) -> Figures:
     }  # fmt: skip
 
 
-def measured(
-    run: Run, run_plain: Run, program: str, one_dnn: int, share: float, said: int, *, bits: bool
-) -> Row:
-    """The row of a program: up to three processes for memory, and more for bits.
+def memory(run: Run, run_plain: Run, program: str, one_dnn: int, share: float, said: int) -> Row:
+    """The row of a program, but for its bits: two processes, or three.
 
     Args:
         run: runs a `fit`.
         run_plain: the same for the plain one, which may be a run that was there before.
         program, one_dnn, share, said: see `Row`.
-        bits: whether bits are compared; not with oneDNN, where they can't be.
     """
     row: Row = {"program": program, "one_dnn": one_dnn, "share": share, "said": said}
-    run, run_plain = (
-        functools.partial(each, program, one_dnn=bool(one_dnn)) for each in (run, run_plain)
-    )
-    run_ours = functools.partial(run, say_batch=bool(said))
-    plain = run_plain()
+    plain = run_plain(program, one_dnn=bool(one_dnn))
     if plain["error"]:
         return row | {"outcome": "failed", "message": f"plain: {plain['error']}: {plain['said']}"}
+    run_ours = functools.partial(run, program, one_dnn=bool(one_dnn), say_batch=bool(said))
     ours = run_ours(budget=share)
     row |= row_of_plain(plain, share) | row_of_ours(ours)
     least = ours["least"]
@@ -157,21 +156,24 @@ def measured(
         row |= {"named": least, "then": kept(again, least)}
         if again["peaks"][1:]:
             row["then_worst"] = max(again["peaks"][1:])
-    if not bits or one_dnn or (ours["error"] and not least):
-        return row
-    exact = run_ours(budget=share, exact=True)
-    if exact["least"]:
-        exact = run_ours(budget=exact["least"], exact=True)
-    if not exact["error"]:
-        row["bits"] = _compared(exact, run_plain(exact=True), lambda: run(exact=True))
     return row
 
 
-def _compared(ours: Figures, plain: Figures, run_plain: Callable[[], Figures]) -> str:
-    """Whether bits are equal, and if not, whether the plain `fit` repeats its own."""
-    if same_bits(plain, ours):
+def bits(run: Run, run_plain: Run, program: str, share: float, said: int) -> str:
+    """How bits compare, by two processes and sometimes more; the arguments are those of `memory`.
+
+    Where the share is refused, the budget that is named then is taken.
+    """
+    run_ours = functools.partial(run, program, say_batch=bool(said), exact=True)
+    ours = run_ours(budget=share)
+    if ours["least"]:
+        ours = run_ours(budget=ours["least"])
+    if ours["error"]:
+        return outcome(ours)
+    if same_bits(run_plain(program, exact=True), ours):
         return "equal"
-    return "unequal" if same_bits(plain, run_plain()) else "own"
+    once, twice = run_plain(program, exact=True), run(program, exact=True)
+    return "unequal" if same_bits(once, twice) else "own"
 
 
 def show(rows: list[Row], names: list[str]) -> None:

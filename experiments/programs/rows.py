@@ -31,7 +31,8 @@ plain_seconds, seconds, ready: median seconds of a batch, and of our first one, 
 named, then, then_worst: the bytes that a refusal named, what came of them ("kept", "over",
     "refused", "failed"), and the largest batch.
 bits: whether all logs and variables are those of the plain `fit`, with graph rewrites off: "equal",
-    "unequal", or "own" where not even the plain `fit` repeats its own.
+    "unequal", or "own" where not even the plain `fit` repeats its own; "refused" or "failed" where
+    no budget trained.
 """
 
 COLUMNS = {
@@ -184,7 +185,7 @@ def summary(rows: list[Row]) -> str:
     planned = [row for row in rows if "budget" in row]
     over = sum(row.get("over", 0) > 0 for row in planned)
     named = [row for row in rows if "then" in row]
-    compared = [row for row in rows if "bits" in row]
+    compared = [row for row in rows if row.get("bits") in ("equal", "unequal", "own")]
     return (
         f"{len(rows)} programs: {', '.join(f'{n} {word}' for word, n in outcomes.most_common())}; "
         f"{over} of {len(planned)} that were planned over their budget; "

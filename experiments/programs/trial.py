@@ -15,6 +15,7 @@ import os
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # before TensorFlow starts
@@ -135,7 +136,8 @@ def main() -> int:
     batch = arguments.batch or program.batch
     options = {"batch_size": batch} if arguments.say_batch else {}
     figures = train(program, batch, arguments.budget, **options)
-    write_whole(arguments.output, json.dumps(figures, indent=1))
+    here = f"{Path.cwd()}/"  # messages name files
+    write_whole(arguments.output, json.dumps(figures, indent=1).replace(here, ""))
     return 0
 
 

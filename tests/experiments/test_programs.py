@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from experiments.programs.__main__ import main, measured
+from experiments.programs.__main__ import bits, main, memory
 from experiments.programs.rows import (
     as_table,
     kept,
@@ -91,10 +91,10 @@ def test_what_came_of_a_named_budget():
 
 
 def runs(answers):
-    """Runs no process: answers by budget and by whether rewrites are off; and what was asked."""
+    """Runs no process: answers by budget, in turn where it has several; and what was asked."""
     asked = []
 
-    def run(program, one_dnn, budget=None, exact=False, say_batch=False):
+    def run(program, one_dnn=False, budget=None, exact=False, say_batch=False):
         asked.append((budget, exact))
         answer = answers[budget]
         return answer.pop(0) if isinstance(answer, list) else answer
@@ -104,23 +104,30 @@ def runs(answers):
 
 def test_a_named_budget_is_tried_to_the_byte():
     run, asked = runs({None: figures(), 0.6: REFUSED, 80 * MEBIBYTE: planned(80)})
-    row = measured(run, run, "distillation", 0, 0.6, 0, bits=False)
+    row = memory(run, run, "distillation", 0, 0.6, 0)
     assert asked == [(None, False), (0.6, False), (80 * MEBIBYTE, False)]
     assert (row["outcome"], row["named"], row["then"]) == ("refused", 80 * MEBIBYTE, "kept")
     assert row["then_worst"] == 70 * MEBIBYTE
 
 
+SAME = {"digest": "a", "logs": figures()["logs"]}
+
+
 @pytest.mark.parametrize(
-    ("second_plain", "bits"), [(figures(), "unequal"), (figures(digest="b"), "own")]
+    ("second_plain", "expected"), [(figures(), "unequal"), (figures(digest="b"), "own")]
 )
-def test_bits_that_differ_may_be_those_of_the_plain_step(second_plain, bits):
-    run, _ = runs({None: [figures(), figures(), second_plain], 0.6: planned(70)})
-    assert measured(run, run, "distillation", 0, 0.6, 0, bits=True)["bits"] == bits
-    same = {"digest": "a", "logs": figures()["logs"]}
-    run, asked = runs({None: figures(), 0.6: planned(70, **same)})
-    assert measured(run, run, "distillation", 0, 0.6, 0, bits=True)["bits"] == "equal"
-    assert (None, True) in asked
-    assert (0.6, True) in asked
+def test_bits_that_differ_may_be_those_of_the_plain_step(second_plain, expected):
+    run_plain, _ = runs({None: figures()})
+    run, asked = runs({None: second_plain, 0.6: planned(70)})
+    assert bits(run, run_plain, "distillation", 0.6, 0) == expected
+    assert all(exact for _, exact in asked)
+
+
+def test_bits_are_compared_at_the_budget_that_was_named():
+    run, _ = runs({None: figures(), 0.6: REFUSED, 80 * MEBIBYTE: planned(80, **SAME)})
+    assert bits(run, run, "distillation", 0.6, 0) == "equal"
+    run, _ = runs({0.6: refused()})
+    assert bits(run, run, "distillation", 0.6, 0) == "refused"
 
 
 def example_rows():
