@@ -25,7 +25,7 @@ from checkmate_tf.planning_display import PlanningDisplay
 from checkmate_tf.plans.line import line_about
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
-from checkmate_tf.trace.first_batches import Shapes, largest, looked_at
+from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.keras_models import (
     as_keras_made_it,
@@ -73,6 +73,7 @@ class PlannedRuns:
         # By structure, bytes by which steps inside `fit` have exceeded their plans, one for each.
         self._margins: dict[ComputationGraph, list[int]] = defaultdict(list)
         self._train_functions = TrainFunctions()
+        self._first_batches = FirstBatches()
         self._seen: Shapes | None = None  # of the largest batches that `fit` gave to the model
         self._train_by = self._train  # one object, by which it is known again
 
@@ -305,10 +306,13 @@ class PlannedRuns:
         )
         if fitting is not its_own:
             function = fitting
+        at_once = self._model.steps_per_execution
         if self._train_functions.begins(fitting, iterator):
-            shapes, iterator = looked_at(iterator, self._model.steps_per_execution)
+            shapes, iterator = self._first_batches.looked_at(iterator, at_once)
             if shapes is not None:
                 self.note_sizes(shapes)
+        else:
+            iterator = self._first_batches.next_ones(iterator, at_once)
         watch, held = self._watch, held_bytes() or 0
         result = function(iterator) if watch is None else watch.run(function, iterator)
         if self._watch is not watch and self._watch is not None:

@@ -51,6 +51,8 @@ class Expectation:
         if candidate.plan.measured_peak is None:
             return self.by_forecast(candidate.forecast)
         seen, scatter = candidate.plan.measured_peak, candidate.scatter
+        if scatter is None and self._situation.extracted.unknown:
+            return seen + int(SCATTER * (seen - self.resident))  # forecasts rest on guesses
         if scatter is None:
             return self.by_forecast(candidate.forecast, seen)
         return seen + max(self._room(seen), int(SCATTER_SEEN * scatter))

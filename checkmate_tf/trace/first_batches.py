@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,34 +14,67 @@ Shapes = tuple[tuple[int, ...], ...]
 """Of the tensors of a batch, flattened."""
 
 
-def looked_at(iterator: Any, count: int) -> tuple[Shapes | None, Any]:
-    """The shapes of the next `count` batches, and an iterator over the same batches.
+class FirstBatches:
+    """Looks at the first batches of data sets, and hands them on.
 
-    Each dimension is the largest of these batches. None where there are no more, or where they hold
-    something else than tensors; or where the types say it all. The iterator gives those batches and
-    then ends; it is `iterator` itself where that has not been moved.
-
-    Args:
-        iterator: of a data set.
-        count: of batches that are taken from it.
+    It is one more than are trained on at once: the first one of a shuffled data set may be the
+    smaller batch that is left over.
 
     Example:
         >>> import tensorflow as tf
-        >>> iterator = iter(tf.data.Dataset.range(10).batch(4))
-        >>> shapes, again = looked_at(iterator, 1)
-        >>> shapes, [each.numpy().tolist() for each in again], next(iterator).numpy().tolist()
-        (((4,),), [[0, 1, 2, 3]], [4, 5, 6, 7])
+        >>> iterator, batches = iter(tf.data.Dataset.range(10).batch(4)), FirstBatches()
+        >>> shapes, first = batches.looked_at(iterator, 1)
+        >>> shapes, [each.numpy().tolist() for each in first]
+        (((4,),), [[0, 1, 2, 3]])
+        >>> [each.numpy().tolist() for each in batches.next_ones(iterator, 1)]
+        [[4, 5, 6, 7]]
+        >>> batches.next_ones(iterator, 1) is iterator
+        True
     """
-    specs = tf.nest.flatten(iterator.element_spec)
-    if not all(isinstance(each, tf.TensorSpec) for each in specs):
-        return None, iterator
-    if all(each.shape.is_fully_defined() for each in specs):
-        return None, iterator
-    batches = [tf.nest.flatten(each) for each in itertools.islice(iterator, count)]
-    if not batches:
-        return None, iterator
-    shapes = [tuple(tuple(each.shape) for each in batch) for batch in batches]
-    return functools.reduce(largest, shapes), _again(batches, iterator.element_spec)
+
+    def __init__(self) -> None:
+        """No data set has been looked at."""
+        self._left: list[list[Any]] = []  # batches that were looked at and are to come
+        self._iterator: Callable[[], Any] = lambda: None
+
+    def looked_at(self, iterator: Any, count: int) -> tuple[Shapes | None, Any]:
+        """The shapes of the next batches, and an iterator over `count` of them, or what is left.
+
+        Each dimension is the largest of these batches. None where there are no more, or where they
+        hold something else than tensors, or where their types say it all: then nothing is taken.
+
+        Args:
+            iterator: of a data set.
+            count: of batches that are trained on at once.
+        """
+        specs = tf.nest.flatten(iterator.element_spec)
+        if not all(isinstance(each, tf.TensorSpec) for each in specs):
+            return None, iterator
+        if all(each.shape.is_fully_defined() for each in specs):
+            return None, iterator
+        batches = [*self._those_left(iterator), *_taken(iterator, count + 1)]
+        if not batches:
+            return None, iterator
+        shapes = [tuple(tuple(each.shape) for each in batch) for batch in batches]
+        self._left, self._iterator = batches[count:], weakref.ref(iterator)
+        return functools.reduce(largest, shapes), _again(batches[:count], iterator.element_spec)
+
+    def next_ones(self, iterator: Any, count: int) -> Any:
+        """An iterator over the next `count` batches at least, those that were looked at first."""
+        batches = self._those_left(iterator)
+        if not batches:
+            return iterator
+        batches += _taken(iterator, count - len(batches))
+        return _again(batches, iterator.element_spec)
+
+    def _those_left(self, iterator: Any) -> list[list[Any]]:
+        left = self._left if self._iterator() is iterator else []
+        self._left = []
+        return left
+
+
+def _taken(iterator: Any, count: int) -> list[list[Any]]:
+    return [tf.nest.flatten(each) for each in itertools.islice(iterator, max(0, count))]
 
 
 def largest(one: Shapes, other: Shapes) -> Shapes:

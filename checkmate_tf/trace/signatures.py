@@ -103,7 +103,8 @@ def _constants(operation: Any) -> list[tuple[int, Any]]:
         ):
             continue
         if tensor.op.type == "ShapeN":  # which get_static_value does not know
-            value = tensor.op.inputs[tensor.value_index].shape.as_list()
+            shape = tensor.op.inputs[tensor.value_index].shape
+            value = None if shape.rank is None else shape.as_list()
         else:
             value = tf.get_static_value(tensor)
         if value is not None:

@@ -100,12 +100,9 @@ def _let_it_return_what_it_gets(loop: Any) -> None:
     (body,) = bodies(loop)
     for place in open_ones:
         given, returned = loop.inputs[place].shape, body.outputs[place].shape
-        if given.is_fully_defined() and given.as_list() == _as_list(returned):
+        both_known = given.is_fully_defined() and returned.is_fully_defined()
+        if both_known and given.is_compatible_with(returned):
             loop.outputs[place].set_shape(given)
-
-
-def _as_list(shape: tf.TensorShape) -> list[int | None] | None:
-    return None if shape.rank is None else shape.as_list()
 
 
 def check_iterators(concrete: Any, sizes: ArgumentSizes | None) -> None:

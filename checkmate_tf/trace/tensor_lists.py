@@ -76,8 +76,10 @@ def shape_of_elements(tensor: Any) -> tf.TensorShape:
     while last.type in _ADD:
         shapes.append(last.inputs[_ADD[last.type]].shape)
         last = under_views(last.inputs[0]).op
-    alike = bool(shapes) and all(each.as_list() == shapes[0].as_list() for each in shapes)
-    return shapes[0] if alike and last.type == "Placeholder" else tf.TensorShape(None)
+    if last.type != "Placeholder" or not all(each.is_fully_defined() for each in shapes):
+        return tf.TensorShape(None)
+    known = {tuple(each.as_list()) for each in shapes}
+    return tf.TensorShape(known.pop() if len(known) == 1 else None)
 
 
 def _added(operation: Any, size: Size) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import keras
@@ -114,6 +115,20 @@ def test_a_batch_size_that_only_the_data_set_knows(executions):
     assert largest_value(step) == largest_value(known)
 
 
+def test_the_smaller_batch_of_a_shuffled_data_set_may_come_first():
+    small, large = images(12, 4), images(12, 8)
+    data = tf.data.Dataset.from_generator(
+        lambda: iter([small, large, large]),
+        output_signature=(tf.TensorSpec((None, 12, 12, 3)), tf.TensorSpec((None, 1))),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        step = trained_alike(network, data, epochs=2, steps_per_epoch=1)
+    known = trained_alike(network, tf.data.Dataset.from_tensors(large))
+    assert largest_value(step) == largest_value(known)
+
+
 class Decorated(keras.Model):
     @checkmate_tf.rematerialize(**OPTIONS)
     def train_step(self, data):
@@ -130,9 +145,9 @@ def test_a_batch_size_that_a_step_decorated_in_its_class_is_not_told():
 
 
 def test_sizes_that_the_data_set_leaves_open():
-    """The first batch says them; a larger one that comes later is planned for, too."""
+    """The first batches say them; a larger one that comes later is planned for, too."""
     data = tf.data.Dataset.from_generator(
-        lambda: iter([images(side, 8) for side in SIDES]),
+        lambda: iter([images(side, 8) for side in (12, 12, 20, 20)]),
         output_signature=(tf.TensorSpec((8, None, None, 3)), tf.TensorSpec((8, 1))),
     )
     with pytest.warns(UserWarning, match="larger than before"):
