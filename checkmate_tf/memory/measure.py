@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.trace.keras_models import is_model
+from checkmate_tf.trace.sizes import tensor_bytes
 from profiles.devices import default_device
 from solvers.errors import CheckmateError
 
@@ -37,16 +38,20 @@ def held_bytes(device: str | None = None) -> int | None:
         return None
 
 
-@functools.cache
 def counts_small_buffers() -> bool:
     """Whether the allocator counts buffers of less than 256 KiB.
 
     oneDNN's for CPUs doesn't, unless TF_CPU_ALLOCATOR_USE_BFC=true replaces it by TensorFlow's own.
     """
-    with tf.device(default_device()):
-        before = held_bytes()
+    return _counts_small_buffers(default_device())
+
+
+@functools.cache
+def _counts_small_buffers(device: str) -> bool:
+    with tf.device(device):
+        before = held_bytes(device)
         buffers = [tf.raw_ops.Empty(shape=[_SMALL], dtype=tf.uint8) for _ in range(8)]
-        after = held_bytes()
+        after = held_bytes(device)
     del buffers
     return before is None or after is None or after - before >= 4 * _SMALL
 
@@ -60,12 +65,15 @@ def arriving_bytes(arguments: Any) -> int:
         4096
     """
     device = default_device()
-    return sum(
-        int(np.prod(each.shape)) * each.dtype.itemsize
-        for each in tf.nest.flatten(arguments)
-        if isinstance(each, np.ndarray)
-        or (isinstance(each, tf.Tensor) and not each.device.endswith(device))
-    )
+    return sum(_arriving(each, device) for each in tf.nest.flatten(arguments))
+
+
+def _arriving(value: Any, device: str) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tf.Tensor) and not value.device.endswith(device):
+        return tensor_bytes(value.dtype, value.shape) or 0
+    return 0
 
 
 def free_bytes() -> int | None:

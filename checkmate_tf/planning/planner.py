@@ -42,6 +42,7 @@ from checkmate_tf.planning.trial.trial_run import (
     TrialRunner,
     can_run_for_trial,
     run_for_trial,
+    warm_up,
 )
 from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Origin, Plan
@@ -123,9 +124,10 @@ class Planner:
                 arriving = program.argument_bytes * batches_held()
             resident = resident_bytes(extracted.graph, arriving + program.constant_bytes)
             run = partial(trial_runner, extracted, arriving)
+            warm = partial(warmed, arriving=arriving, may_run=request.trial_run)
             lay_out = partial(layout_for, extracted, arriving)
             return self._known_or_planned(
-                extracted, notes, resident, run, interrupts, lay_out=lay_out
+                extracted, notes, resident, run, interrupts, lay_out=lay_out, warm=warm
             )
 
     def _known_or_planned(
@@ -137,6 +139,7 @@ class Planner:
         interrupts: Interrupts,
         exchange_peak: int = 0,
         lay_out: Callable[[], MemoryLayout | None] = lambda: None,
+        warm: Callable[[PlannedStep], PlannedStep] = lambda planned: planned,
     ) -> PlannedStep:
         """A plan for what the device holds.
 
@@ -147,6 +150,7 @@ class Planner:
             interrupts: those of the user.
             exchange_peak: bytes that are needed in any case.
             lay_out: tells how the device's memory lies; called only if a plan is made.
+            warm: runs a step by a plan that was made before, as far as that is of use.
         """
         request, structure = self._request, structure_of(extracted.graph)
         kept = self._kept.find(extracted.program)
@@ -163,7 +167,7 @@ class Planner:
         if known is not None and not known.why_not(situation, request.budget.least):
             return _taken(known, situation, request, source="")
         if kept is not None and self._kept.judge(kept, situation):
-            planned = _found_again(kept, situation, request)
+            planned = warm(_found_again(kept, situation, request))
             self._baselines.note(baseline)
             self._remember(planned)
             return planned
@@ -346,6 +350,20 @@ def _found_again(kept: KeptPlan, situation: Situation, request: Request) -> Plan
     where = "by the plan that was named" if kept.path is None else "by a plan kept before"
     planned = _taken(kept, situation, request, where)
     return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))
+
+
+def warmed(planned: PlannedStep, arriving: int, may_run: bool) -> PlannedStep:
+    """The step by a plan that was made before, after it ran where the first run holds more.
+
+    Args:
+        planned: the step and its plan.
+        arriving: bytes of its arguments that are not on the device yet.
+        may_run: it may run for trial.
+    """
+    run = warm_up(planned.extracted, planned.plan.schedule, arriving) if may_run else None
+    if run is None:
+        return planned
+    return replace(planned, plan=replace(planned.plan, first_peak=run.first), function=run.function)
 
 
 def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:

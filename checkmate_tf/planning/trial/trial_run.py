@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import counts_small_buffers, held_bytes, measure_peak
+from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import (
     COPIES_MATTER,
     EPOCH,
@@ -43,7 +44,7 @@ from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_from_kernels
-from profiles.devices import default_device
+from profiles.devices import default_device, tries_kernels
 from profiles.tensorflow_internals import cancellable, function_again
 from solvers import Schedule
 
@@ -85,17 +86,21 @@ class TrialRun:
     Attributes:
         peaks: bytes that the device held at most in each step, the copies not counted, but all of
             the step's variables, for which some optimizers take memory only when they are written.
+            A step in which the device tried kernels is none of them.
         function: what ran, on flat arguments. None where its kernels have drawn random numbers,
             which training would miss.
         scatter: bytes by which the highest step exceeded the lowest one after the first; 0 if the
             last ones were equal. None where this says nothing of training, because the copies lay
             elsewhere than the variables do, or other batches were made meanwhile, or small buffers
             are not counted.
+        first: as `peaks`, of the step before them in which the device may have tried kernels;
+            None where it never does.
     """
 
     peaks: tuple[int, ...]
     function: Callable[..., Any] | None
     scatter: int | None = None
+    first: int | None = None
 
 
 SaysEnough = Callable[[int], bool]
@@ -114,10 +119,12 @@ def run_for_trial(
     schedule: Schedule,
     says_enough: SaysEnough = _never,
     arriving: int | None = None,
+    steps: int = TRIAL_STEPS,
 ) -> TrialRun | None:
     """Run a few steps by `schedule`; None if they were too large for the device.
 
     They are fewer if they repeat themselves, or the highest peak of the first ones `says_enough`.
+    Before them comes one in which the device tries kernels, where it does.
     Of the step's arguments `arriving` bytes are not on the device yet, by default all.
 
     Raises:
@@ -126,11 +133,25 @@ def run_for_trial(
     """
     function = as_function(extracted, schedule)
     program = extracted.program
-    added = _tried(function, program, program.fixed_bytes, says_enough, arriving)
+    added = _tried(function, program, program.fixed_bytes, says_enough, arriving, steps)
     if added is None:
         return None
     again = None if has_generators(extracted) else function
-    return TrialRun(added.over(program.fixed_bytes), again, added.scatter)
+    return TrialRun(
+        added.over(program.fixed_bytes), again, added.scatter, added.first_over(program.fixed_bytes)
+    )
+
+
+def warm_up(extracted: Extraction, schedule: Schedule, arriving: int) -> TrialRun | None:
+    """Run one step by `schedule`, where the device tries kernels when they first run.
+
+    The first step of training then holds what all later ones hold. None where the device does not,
+    or the step can't run for trial.
+    """
+    if tries_kernels() and can_run_for_trial(extracted):
+        with suppress(TrialRunError), phase("trials"):
+            return run_for_trial(extracted, schedule, arriving=arriving, steps=0)
+    return None
 
 
 def peaks_on_trial(
@@ -177,13 +198,18 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
 
 
 def _tried(
-    function: Any, program: Program, fixed_bytes: int, says_enough: SaysEnough, arriving: int | None
+    function: Any,
+    program: Program,
+    fixed_bytes: int,
+    says_enough: SaysEnough,
+    arriving: int | None,
+    steps: int = TRIAL_STEPS,
 ) -> _Added | None:
     """What the steps of a trial run add, as `peaks_on_trial`."""
     return _added(
         program,
         function,
-        TRIAL_STEPS,
+        steps,
         lambda held, most: says_enough(max(held, fixed_bytes) + most),
         arriving,
     )
@@ -198,16 +224,22 @@ class _Added:
         constants: bytes of them that the first step has left, as TensorFlow's constants.
         peaks: bytes that each step adds to those at most.
         scatter: see `TrialRun`.
+        first: as `peaks`, of a step before them in which the device tried kernels, if any.
     """
 
     before: int
     constants: int
     peaks: tuple[int, ...]
     scatter: int | None
+    first: int | None
 
     def over(self, fixed_bytes: int) -> tuple[int, ...]:
         """The peaks where a step is known to have so many bytes beside what it adds."""
         return tuple(max(self.before, fixed_bytes) + each for each in self.peaks)
+
+    def first_over(self, fixed_bytes: int) -> int | None:
+        """As `over`, of the first step."""
+        return None if self.first is None else max(self.before, fixed_bytes) + self.first
 
 
 def _added(
@@ -257,15 +289,20 @@ def _added_by_copies(
         before += arriving
         batches: Iterator[Any] = repeat(arguments)
         peaks: list[int] = []
-        constants = 0
-        while len(peaks) < steps:
+        first: int | None = None
+        constants, has_run = 0, False
+        while len(peaks) < steps or not has_run:
             with _at_most(TRIAL_SECONDS):
                 peak = measure_peak(_run_step, function, batches, copies, device=default_device())
-            if not peaks:
+            if not has_run:
                 constants = max(0, (held_bytes() or 0) - beside)
                 if not in_place:
                     copies = _out_of_the_way(function, copies)
-            peaks.append(peak - beside - constants)
+            if not has_run and tries_kernels():
+                first = peak - beside - constants
+            else:
+                peaks.append(peak - beside - constants)
+            has_run = True
             if several and len(peaks) == 1:
                 beside += arriving
             if several and len(peaks) % EPOCH == 1:
@@ -285,9 +322,9 @@ def _added_by_copies(
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
     scatter = None
-    if in_place and not several and counts_small_buffers():
+    if in_place and not several and len(peaks) > 1 and counts_small_buffers():
         scatter = 0 if _repeat(peaks) else max(peaks) - min(peaks[1:])
-    return _Added(before + constants, constants, tuple(peaks), scatter)
+    return _Added(before + constants, constants, tuple(peaks), scatter, first)
 
 
 def _repeat(peaks: Sequence[int]) -> bool:
