@@ -21,6 +21,9 @@ from solvers.errors import CheckmateError
 _LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 """The environment variable that limits the CPU's allocator."""
 
+_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
+"""The environment variable that lets the allocators of GPUs grow, "true", or not, "false"."""
+
 _SMALL = 64 * 1024
 
 _MEMORY = Path("/proc/meminfo")
@@ -108,14 +111,24 @@ def peak_bytes(device: str | None = None) -> int | None:
 
 
 def reserve(size: int) -> None:
-    """Let the CPU's allocator take `size` bytes as one piece, before it takes many small ones.
+    """Let the allocator take `size` bytes as one piece, before it takes many small ones.
 
-    Left alone it takes ever larger regions, and no buffer spans the border between two. Memory
-    that nobody writes to costs nothing. A GPU's allocator takes all that there is anyway.
+    Left alone it takes ever larger regions, and no buffer spans the border between two. On a CPU
+    memory that nobody writes to costs nothing. A GPU's allocator takes all that there is anyway,
+    unless it was told to grow.
     """
-    if default_device().startswith("CPU"):
+    if default_device().startswith("CPU") or _grows_on_gpus():
         with suppress(tf.errors.ResourceExhaustedError):
             tf.raw_ops.Empty(shape=[size >> 20, 1 << 20], dtype=tf.uint8)
+
+
+def _grows_on_gpus() -> bool:
+    """Whether allocators of GPUs take memory as it is needed: the environment has the last word."""
+    asked = os.environ.get(_GROWTH, "")
+    if asked in ("true", "false"):
+        return asked == "true"
+    every = tf.config.list_physical_devices("GPU")
+    return any(tf.config.experimental.get_memory_growth(each) for each in every)
 
 
 def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = None) -> int:

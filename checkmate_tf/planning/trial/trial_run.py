@@ -29,6 +29,7 @@ from checkmate_tf.planning.settings import (
     TRIAL_SECONDS,
     TRIAL_STEPS,
     UNCHANGED_STEPS,
+    UNCHANGED_WARM_STEPS,
 )
 from checkmate_tf.planning.trial.input_pipeline import batches_like
 from checkmate_tf.planning.trial.variable_copies import (
@@ -189,7 +190,10 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     program = extracted.program
     # The traced function would hold its constants as long as it lives.
     function = function_again(as_traced(program.concrete))
-    added = _added(program, function, UNCHANGED_STEPS)
+    if tries_kernels():
+        added = _added(program, function, UNCHANGED_WARM_STEPS, ends_early=False)
+    else:
+        added = _added(program, function, UNCHANGED_STEPS)
     if added is None:
         raise TrialRunError("it exhausted the device's memory")
     without_constants = added.before - added.constants
@@ -248,11 +252,12 @@ def _added(
     steps: int,
     says_enough: Callable[[int, int], bool] = lambda held, most: False,
     arriving: int | None = None,
+    ends_early: bool = True,
 ) -> _Added | None:
     """What some steps on copies add to what is held; None if they were too large for the device.
 
     They are FIRST_TRIAL_STEPS if what was held before and what these add at most `says_enough`, and
-    no more from where they repeat themselves.
+    if the run `ends_early` no more from where they repeat themselves.
     Made-up inputs lie beside the step's own ones, which count instead. The copies lie where the
     variables lie in training, if those can be put aside; else they are made anew after the first
     step, out of the way.
@@ -260,7 +265,9 @@ def _added(
     gc.collect()  # functions that were tried before hold the constants that TensorFlow made there
     before = held_bytes() or 0
     with variables_aside(function) as aside:
-        return _added_by_copies(program, function, steps, says_enough, arriving, before, aside)
+        return _added_by_copies(
+            program, function, steps, says_enough, arriving, before, aside, ends_early
+        )
 
 
 def _added_by_copies(
@@ -271,6 +278,7 @@ def _added_by_copies(
     arriving: int | None,
     before: int,
     in_place: bool,
+    ends_early: bool,
 ) -> _Added | None:
     """As `_added`: `before` bytes were held; copies are `in_place`, where the variables were."""
     try:
@@ -296,7 +304,7 @@ def _added_by_copies(
                 peak = measure_peak(_run_step, function, batches, copies, device=default_device())
             if not has_run:
                 constants = max(0, (held_bytes() or 0) - beside)
-                if not in_place:
+                if not (in_place or tries_kernels()):
                     copies = _out_of_the_way(function, copies)
             if not has_run and tries_kernels():
                 first = peak - beside - constants
@@ -310,7 +318,7 @@ def _added_by_copies(
                 batches = batches_like(arguments)
             if len(peaks) == FIRST_TRIAL_STEPS and says_enough(before + constants, max(peaks)):
                 break
-            if _repeat(peaks):
+            if ends_early and _repeat(peaks):
                 break
     except tf.errors.ResourceExhaustedError as error:
         if in_place or copied < COPIES_MATTER * (held_bytes() or 0):
@@ -322,7 +330,8 @@ def _added_by_copies(
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
     scatter = None
-    if in_place and not several and len(peaks) > 1 and counts_small_buffers():
+    lie_alike = in_place or tries_kernels()
+    if lie_alike and not several and len(peaks) > 1 and counts_small_buffers():
         scatter = 0 if _repeat(peaks) else max(peaks) - min(peaks[1:])
     return _Added(before + constants, constants, tuple(peaks), scatter, first)
 

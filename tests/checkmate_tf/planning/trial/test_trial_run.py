@@ -16,9 +16,20 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning.settings import EQUAL_STEPS, FIRST_TRIAL_STEPS, TRIAL_STEPS
+from checkmate_tf.planning.settings import (
+    EQUAL_STEPS,
+    FIRST_TRIAL_STEPS,
+    TRIAL_STEPS,
+    UNCHANGED_STEPS,
+    UNCHANGED_WARM_STEPS,
+)
 from checkmate_tf.planning.trial import trial_run as trial_run_module
-from checkmate_tf.planning.trial.trial_run import can_run_for_trial, run_for_trial, warm_up
+from checkmate_tf.planning.trial.trial_run import (
+    can_run_for_trial,
+    run_for_trial,
+    run_unchanged,
+    warm_up,
+)
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of, noisy_question, random_batch, small_cnn, snapshot
 
@@ -98,6 +109,13 @@ def test_a_step_in_which_kernels_are_tried_is_not_held_against_a_plan(monkeypatc
     assert tried.first > max(tried.peaks) + (4 << 20)
     assert len(tried.peaks) == len(counted.peaks) - 1
     assert rows.numpy() == 1 << 22
+
+
+def test_an_unchanged_step_runs_more_often_where_its_peaks_differ_by_chance(monkeypatch):
+    extracted = extraction_of(lambda x: tf.reduce_sum(tf.exp(x)))
+    assert len(run_unchanged(extracted)) == UNCHANGED_STEPS
+    monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
+    assert len(run_unchanged(extracted)) == UNCHANGED_WARM_STEPS > UNCHANGED_STEPS
 
 
 def test_a_process_warms_up_only_where_kernels_are_tried(monkeypatch):
