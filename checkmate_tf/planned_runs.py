@@ -89,7 +89,7 @@ class PlannedRuns:
         if compiled:
             return step
         if not self._can_be_exchanged(planned):
-            over = self._watch_for(planned)
+            over = self._watch_for(planned, planned.is_cold)
             return step if over is None else partial(over.run, step)
         budget = planned.plan.budget
 
@@ -101,7 +101,8 @@ class PlannedRuns:
             self._tell(leaner_one, shown)
             return leaner_step
 
-        return MonitoredStep(step, budget, leaner, partial(self._planner.forget, planned))
+        forget = partial(self._planner.forget, planned)
+        return MonitoredStep(step, budget, leaner, forget, planned.is_cold)
 
     def part(
         self,
@@ -202,11 +203,12 @@ class PlannedRuns:
         if planned.source:
             shown.conclude(line_about(plan, planned.source))
 
-    def _watch_for(self, planned: PlannedStep) -> BudgetWatch | None:
+    def _watch_for(self, planned: PlannedStep, is_cold: bool = False) -> BudgetWatch | None:
         """What says that a step is over its budget, unless it is known or cannot be seen."""
         if self._request.budget.least or planned.beyond_budget or held_bytes() is None:
             return None
-        return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned))
+        forget = partial(self._planner.forget, planned)
+        return BudgetWatch(planned.plan.budget, forget, is_cold)
 
     def _attend_training(self, concrete: Any) -> None:
         """Be asked about each batch of `fit`, whose train function is being traced."""

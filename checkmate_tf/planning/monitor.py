@@ -17,6 +17,10 @@ from solvers import BudgetError, format_bytes
 
 Step = Callable[..., Any]
 
+_WHILE_COLD = (
+    ", while kernels were chosen in the first step of this process; it could not run before"
+)
+
 
 class BudgetWatch:
     """Says, once, that a step held more than its budget.
@@ -25,10 +29,19 @@ class BudgetWatch:
     what ran in between, an evaluation for instance, took more than the step may.
     """
 
-    def __init__(self, budget: int, on_over: Callable[[], None] | None = None) -> None:
-        """`budget` is in bytes; `on_over` is called if a step held more."""
+    def __init__(
+        self, budget: int, on_over: Callable[[], None] | None = None, is_cold: bool = False
+    ) -> None:
+        """Watch steps.
+
+        Args:
+            budget: in bytes.
+            on_over: is called if a step held more.
+            is_cold: the first step may hold more, whatever the plan; that is only said.
+        """
         self._budget = budget
         self._on_over = on_over
+        self._is_cold = is_cold
         self._ended = False
 
     def run(self, step: Step, *args: Any, **kwargs: Any) -> Any:
@@ -39,7 +52,10 @@ class BudgetWatch:
             tf.config.experimental.reset_memory_stats(default_device())
         result = step(*args, **kwargs)
         peak = peak_bytes() or 0
-        if peak > self._budget and not self._ended:
+        is_cold, self._is_cold = self._is_cold, False
+        if peak > self._budget and is_cold:
+            warn_user(_over(peak, self._budget) + _WHILE_COLD)
+        elif peak > self._budget and not self._ended:
             self.end()
             if self._on_over is not None:
                 self._on_over()
@@ -64,6 +80,7 @@ class MonitoredStep:
         budget: int,
         leaner: Callable[[int], Step],
         on_over: Callable[[], None] | None = None,
+        is_cold: bool = False,
     ) -> None:
         """Watch a step.
 
@@ -72,12 +89,14 @@ class MonitoredStep:
             budget: in bytes.
             leaner: makes a step that takes so many bytes less, or raises a BudgetError.
             on_over: is called if a later step held more.
+            is_cold: as for `BudgetWatch`.
         """
         self._step = step
         self._budget = budget
         self._leaner = leaner
         self._left = MONITORED_STEPS
         self._attempts = LEANER_ATTEMPTS
+        self._is_cold = is_cold
         self._margin = 0
         self._held = held_bytes() or 0
         self._monitoring = threading.Lock()
@@ -97,7 +116,10 @@ class MonitoredStep:
             held = held_bytes() or 0
             step = functools.partial(self._step, *args, **kwargs)
             result, peak = run_measured(step, device=default_device())
-            if peak > self._budget:
+            is_cold, self._is_cold = self._is_cold, False
+            if peak > self._budget and is_cold:
+                warn_user(_over(peak, self._budget) + _WHILE_COLD)
+            elif peak > self._budget:
                 self._plan_again(peak, held)
         finally:
             self._monitoring.release()

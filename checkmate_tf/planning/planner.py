@@ -48,7 +48,7 @@ from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Origin, Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device, device_name
+from profiles.devices import default_device, device_name, tries_kernels
 from solvers import Budget, BudgetError, ComputationGraph, Schedule, find_solver, format_bytes
 from solvers.local_search.compiling_ahead import begin_to_compile
 
@@ -65,6 +65,7 @@ class PlannedStep:
         source: where the plan comes from, or what became of it, for the user; "" if it is of a step
             that has been planned before and was traced again.
         runs_plain: XLA compiles the step as it is, which takes as little as any plan, or fits.
+        is_cold: it has not run yet, and its first run may hold more, in which kernels are chosen.
     """
 
     plan: Plan
@@ -76,6 +77,7 @@ class PlannedStep:
     replicated: ReplicatedStep | None = None
     source: str = ""
     runs_plain: bool = False
+    is_cold: bool = False
 
 
 class Planner:
@@ -329,6 +331,7 @@ def _planned(
         beyond_budget=beyond_budget,
         keeps=found.keeps,
         untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
+        is_cold=tries_kernels() and found.plan.measured_peak is None,
     )
 
 
@@ -362,7 +365,7 @@ def warmed(planned: PlannedStep, arriving: int, may_run: bool) -> PlannedStep:
     """
     run = warm_up(planned.extracted, planned.plan.schedule, arriving) if may_run else None
     if run is None:
-        return planned
+        return replace(planned, is_cold=tries_kernels())
     return replace(planned, plan=replace(planned.plan, first_peak=run.first), function=run.function)
 
 
