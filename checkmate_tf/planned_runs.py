@@ -114,7 +114,8 @@ class PlannedRuns:
             self._tell(leaner_one, shown)
             return leaner_step
 
-        return MonitoredStep(step, budget, leaner, partial(self._planner.forget, planned))
+        forget = partial(self._planner.forget, planned)
+        return MonitoredStep(step, budget, leaner, forget, planned.is_cold)
 
     def part(
         self,
@@ -243,7 +244,8 @@ class PlannedRuns:
         attempts = len(self._margins[structure_of(planned.extracted.graph)])
         if not self._can_be_exchanged(planned) or attempts >= LEANER_ATTEMPTS:
             leaner = None
-        return BudgetWatch(planned.plan.budget, partial(self._planner.forget, planned), leaner)
+        forget = partial(self._planner.forget, planned)
+        return BudgetWatch(planned.plan.budget, forget, leaner, planned.is_cold)
 
     def _leaner_in_fit(
         self, planned: PlannedStep, sizes: ArgumentSizes | None, peak: int, held: int

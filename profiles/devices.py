@@ -9,13 +9,33 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from profiles.tensorflow_internals import one_dnn_is_on
+from profiles.tensorflow_internals import device_asked_for, one_dnn_is_on
 from solvers.errors import CheckmateError
 
 
 def default_device() -> str:
-    """The device that TensorFlow computes on: "GPU:0" where there is one, else "CPU:0"."""
+    """The device that TensorFlow computes on: "GPU:0" where there is one, else "CPU:0".
+
+    Under `tf.device` it is the one that was asked for, if it is there.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> with tf.device("CPU"):
+        ...     default_device()
+        'CPU:0'
+    """
+    asked = device_asked_for().rpartition("device:")[2]
+    if asked and asked in _names_of_devices():
+        return asked
     return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
+
+
+def tries_kernels() -> bool:
+    """Whether `default_device` tries kernels when they first run, and takes memory for that.
+
+    So does cuDNN. The first step of a process then holds up to a third more than all later ones.
+    """
+    return not default_device().startswith("CPU")
 
 
 def check_device(device: str) -> None:
@@ -24,9 +44,13 @@ def check_device(device: str) -> None:
     Raises:
         CheckmateError: it is not there.
     """
-    there = [each.name.rpartition("device:")[2] for each in tf.config.list_logical_devices()]
+    there = _names_of_devices()
     if device not in there:
         raise CheckmateError(f"there is no device {device!r}; TensorFlow sees {', '.join(there)}")
+
+
+def _names_of_devices() -> list[str]:
+    return [each.name.rpartition("device:")[2] for each in tf.config.list_logical_devices()]
 
 
 def device_name(device: str = "CPU:0") -> str:

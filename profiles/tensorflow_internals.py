@@ -249,6 +249,14 @@ def register_function(definition: Any) -> None:
 # Calls of functions.
 
 
+def device_asked_for() -> str:
+    """The full name of the device that a `tf.device` around this asks for; "" without one.
+
+    On it run the functions that are called here.
+    """
+    return context.context().device_name or ""
+
+
 def tracing_options(function: Any) -> dict[str, Any]:
     """The arguments of `tf.function` that `function` was made with, to make another like it."""
     return {

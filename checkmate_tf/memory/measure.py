@@ -14,11 +14,15 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.trace.keras_models import is_model
+from checkmate_tf.trace.sizes import tensor_bytes
 from profiles.devices import default_device
 from solvers.errors import CheckmateError
 
 _LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 """The environment variable that limits the CPU's allocator."""
+
+_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
+"""The environment variable that lets the allocators of GPUs grow, "true", or not, "false"."""
 
 _SMALL = 64 * 1024
 
@@ -37,16 +41,20 @@ def held_bytes(device: str | None = None) -> int | None:
         return None
 
 
-@functools.cache
 def counts_small_buffers() -> bool:
     """Whether the allocator counts buffers of less than 256 KiB.
 
     oneDNN's for CPUs doesn't, unless TF_CPU_ALLOCATOR_USE_BFC=true replaces it by TensorFlow's own.
     """
-    with tf.device(default_device()):
-        before = held_bytes()
+    return _counts_small_buffers(default_device())
+
+
+@functools.cache
+def _counts_small_buffers(device: str) -> bool:
+    with tf.device(device):
+        before = held_bytes(device)
         buffers = [tf.raw_ops.Empty(shape=[_SMALL], dtype=tf.uint8) for _ in range(8)]
-        after = held_bytes()
+        after = held_bytes(device)
     del buffers
     return before is None or after is None or after - before >= 4 * _SMALL
 
@@ -60,12 +68,15 @@ def arriving_bytes(arguments: Any) -> int:
         4096
     """
     device = default_device()
-    return sum(
-        int(np.prod(each.shape)) * each.dtype.itemsize
-        for each in tf.nest.flatten(arguments)
-        if isinstance(each, np.ndarray)
-        or (isinstance(each, tf.Tensor) and not each.device.endswith(device))
-    )
+    return sum(_arriving(each, device) for each in tf.nest.flatten(arguments))
+
+
+def _arriving(value: Any, device: str) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tf.Tensor) and not value.device.endswith(device):
+        return tensor_bytes(value.dtype, value.shape) or 0
+    return 0
 
 
 def free_bytes() -> int | None:
@@ -100,14 +111,24 @@ def peak_bytes(device: str | None = None) -> int | None:
 
 
 def reserve(size: int) -> None:
-    """Let the CPU's allocator take `size` bytes as one piece, before it takes many small ones.
+    """Let the allocator take `size` bytes as one piece, before it takes many small ones.
 
-    Left alone it takes ever larger regions, and no buffer spans the border between two. Memory
-    that nobody writes to costs nothing. A GPU's allocator takes all that there is anyway.
+    Left alone it takes ever larger regions, and no buffer spans the border between two. On a CPU
+    memory that nobody writes to costs nothing. A GPU's allocator takes all that there is anyway,
+    unless it was told to grow.
     """
-    if default_device().startswith("CPU"):
+    if default_device().startswith("CPU") or _grows_on_gpus():
         with suppress(tf.errors.ResourceExhaustedError):
             tf.raw_ops.Empty(shape=[size >> 20, 1 << 20], dtype=tf.uint8)
+
+
+def _grows_on_gpus() -> bool:
+    """Whether allocators of GPUs take memory as it is needed: the environment has the last word."""
+    asked = os.environ.get(_GROWTH, "")
+    if asked in ("true", "false"):
+        return asked == "true"
+    every = tf.config.list_physical_devices("GPU")
+    return any(tf.config.experimental.get_memory_growth(each) for each in every)
 
 
 def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = None) -> int:

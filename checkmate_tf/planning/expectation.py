@@ -6,9 +6,16 @@ from statistics import mean, median
 
 from checkmate_tf.memory.forecast import Forecast
 from checkmate_tf.planning.candidate import Candidate
-from checkmate_tf.planning.settings import SCATTER, SCATTER_ALIKE, SCATTER_SEEN, WORTH_A_TRIAL
+from checkmate_tf.planning.settings import (
+    SCATTER,
+    SCATTER_ALIKE,
+    SCATTER_BESIDE,
+    SCATTER_SEEN,
+    WORTH_A_TRIAL,
+)
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun
+from profiles.devices import tries_kernels
 
 
 class Expectation:
@@ -85,7 +92,8 @@ class Expectation:
         """Bytes that steps which repeat themselves may hold more than was seen of one."""
         activations = seen - self.resident
         batch = self._situation.extracted.program.argument_bytes
-        return int(min(SCATTER * activations, max(SCATTER_ALIKE * activations, batch)))
+        alike = SCATTER_BESIDE if tries_kernels() else SCATTER_ALIKE
+        return int(min(SCATTER * activations, max(alike * activations, batch)))
 
     def keeps(self, candidate: Candidate) -> bool:
         """Whether the device will rarely hold more than the limit."""

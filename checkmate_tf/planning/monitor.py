@@ -17,6 +17,10 @@ from solvers import BudgetError, format_bytes
 
 Step = Callable[..., Any]
 
+_WHILE_COLD = (
+    ", while kernels were chosen in the first step of this process; it could not run before"
+)
+
 
 class BudgetWatch:
     """Says, once, that a step held more than its budget.
@@ -30,6 +34,7 @@ class BudgetWatch:
         budget: int,
         on_over: Callable[[], None] | None = None,
         leaner: Callable[[int, int], None] | None = None,
+        is_cold: bool = False,
     ) -> None:
         """Watch steps.
 
@@ -38,10 +43,12 @@ class BudgetWatch:
             on_over: is called if a step held more.
             leaner: lets a leaner plan take over after a step that held so many bytes, or raises a
                 BudgetError; it is also given the bytes that were held before the step.
+            is_cold: the first step may hold more, whatever the plan; that is only said.
         """
         self._budget = budget
         self._on_over = on_over
         self._leaner = leaner
+        self._is_cold = is_cold
         self._ended = False
 
     def run(self, step: Step, *args: Any, **kwargs: Any) -> Any:
@@ -58,12 +65,16 @@ class BudgetWatch:
     def look(self, held: int) -> None:
         """After a step, before which so many bytes were held."""
         peak = peak_bytes() or 0
+        is_cold, self._is_cold = self._is_cold, False
         if peak <= self._budget or self._ended:
+            return
+        what = _over(peak, self._budget)
+        if is_cold:
+            warn_user(what + _WHILE_COLD)
             return
         self.end()
         if self._on_over is not None:
             self._on_over()
-        what = _over(peak, self._budget)
         if self._leaner is None:
             warn_user(f"{what}; the plan is kept, and this is said once")
             return
@@ -92,6 +103,7 @@ class MonitoredStep:
         budget: int,
         leaner: Callable[[int], Step],
         on_over: Callable[[], None] | None = None,
+        is_cold: bool = False,
     ) -> None:
         """Watch a step.
 
@@ -100,12 +112,14 @@ class MonitoredStep:
             budget: in bytes.
             leaner: makes a step that takes so many bytes less, or raises a BudgetError.
             on_over: is called if a later step held more.
+            is_cold: as for `BudgetWatch`.
         """
         self._step = step
         self._budget = budget
         self._leaner = leaner
         self._left = MONITORED_STEPS
         self._attempts = LEANER_ATTEMPTS
+        self._is_cold = is_cold
         self._margin = 0
         self._held = held_bytes() or 0
         self._monitoring = threading.Lock()
@@ -125,7 +139,10 @@ class MonitoredStep:
             held = held_bytes() or 0
             step = functools.partial(self._step, *args, **kwargs)
             result, peak = run_measured(step, device=default_device())
-            if peak > self._budget:
+            is_cold, self._is_cold = self._is_cold, False
+            if peak > self._budget and is_cold:
+                warn_user(_over(peak, self._budget) + _WHILE_COLD)
+            elif peak > self._budget:
                 self._plan_again(peak, held)
         finally:
             self._monitoring.release()

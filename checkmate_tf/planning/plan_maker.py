@@ -98,6 +98,7 @@ class PlanMaker:
             candidate.plan,
             predicted_peak=measured if trial_run.scatter is not None else predicted,
             measured_peak=measured,
+            first_peak=trial_run.first,
         )
         return replace(
             candidate,

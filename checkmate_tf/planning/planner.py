@@ -41,6 +41,7 @@ from checkmate_tf.planning.trial.trial_run import (
     TrialRunner,
     can_run_for_trial,
     run_for_trial,
+    warm_up,
     why_no_trial,
 )
 from checkmate_tf.planning.variable_places import variables_movable
@@ -48,7 +49,7 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.trace.sizes import ArgumentSizes
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device, device_name
+from profiles.devices import default_device, device_name, tries_kernels
 from solvers import Budget, BudgetError, ComputationGraph, Schedule, find_solver, format_bytes
 from solvers.local_search.compiling_ahead import begin_to_compile
 
@@ -65,6 +66,7 @@ class PlannedStep:
         source: where the plan comes from, or what became of it, for the user; "" if it is of a step
             that has been planned before and was traced again.
         runs_plain: the step runs as it is, which takes as little as any plan, or fits.
+        is_cold: it has not run yet, and its first run may hold more, in which kernels are chosen.
     """
 
     plan: Plan
@@ -76,6 +78,7 @@ class PlannedStep:
     replicated: ReplicatedStep | None = None
     source: str = ""
     runs_plain: bool = False
+    is_cold: bool = False
 
 
 class Planner:
@@ -127,9 +130,10 @@ class Planner:
                 arriving = program.argument_bytes * batches_held()
             resident = resident_bytes(extracted.graph, arriving + program.constant_bytes)
             run = partial(trial_runner, extracted, arriving)
+            warm = partial(warmed, arriving=arriving, may_run=request.trial_run)
             lay_out = partial(layout_for, extracted, arriving)
             return self._known_or_planned(
-                extracted, notes, resident, run, interrupts, lay_out=lay_out
+                extracted, notes, resident, run, interrupts, lay_out=lay_out, warm=warm
             )
 
     def _known_or_planned(
@@ -141,6 +145,7 @@ class Planner:
         interrupts: Interrupts,
         exchange_peak: int = 0,
         lay_out: Callable[[], MemoryLayout | None] = lambda: None,
+        warm: Callable[[PlannedStep], PlannedStep] = lambda planned: planned,
     ) -> PlannedStep:
         """A plan for what the device holds.
 
@@ -151,6 +156,7 @@ class Planner:
             interrupts: those of the user.
             exchange_peak: bytes that are needed in any case.
             lay_out: tells how the device's memory lies; called only if a plan is made.
+            warm: runs a step by a plan that was made before, as far as that is of use.
         """
         request, structure = self._request, structure_of(extracted.graph)
         kept = self._kept.find(extracted.program)
@@ -172,7 +178,7 @@ class Planner:
         if known is not None and not known.why_not(situation, request.budget.least):
             return _taken(known, situation, request, source="")
         if kept is not None and self._kept.judge(kept, situation):
-            planned = _found_again(kept, situation, request)
+            planned = warm(_found_again(kept, situation, request))
             self._baselines.note(baseline)
             self._remember(planned)
             return planned
@@ -373,6 +379,7 @@ def _planned(
         keeps=found.keeps,
         runs_plain=found.runs_plain,
         untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
+        is_cold=tries_kernels() and found.plan.measured_peak is None,
     )
 
 
@@ -405,6 +412,20 @@ def _found_again(kept: KeptPlan, situation: Situation, request: Request) -> Plan
     where = "by the plan that was named" if kept.path is None else "by a plan kept before"
     planned = _taken(kept, situation, request, where)
     return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))
+
+
+def warmed(planned: PlannedStep, arriving: int, may_run: bool) -> PlannedStep:
+    """The step by a plan that was made before, after it ran where the first run holds more.
+
+    Args:
+        planned: the step and its plan.
+        arriving: bytes of its arguments that are not on the device yet.
+        may_run: it may run for trial.
+    """
+    run = warm_up(planned.extracted, planned.plan.schedule, arriving) if may_run else None
+    if run is None:
+        return replace(planned, is_cold=tries_kernels())
+    return replace(planned, plan=replace(planned.plan, first_peak=run.first), function=run.function)
 
 
 def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:

@@ -17,7 +17,7 @@ from checkmate_tf.trace.descriptions import update_of
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
+from profiles.devices import default_device, tries_kernels
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import ComputationGraph
 from solvers.graph import input_order_peak
@@ -36,20 +36,37 @@ def prepared(
     """The step's graph and what the user should know of it; workspaces where they are known."""
     if _MEASURED:  # there were earlier plans
         _collect()
+    device = default_device()
+    if tries_kernels() and device not in _MEASURED:
+        # Once, and before anything is measured: what a GPU's allocator has taken, others lack.
+        reserve(_within_budget(program, request))
     # What it leaves in memory, little as it is, would lie amid the one piece for the step.
     costs = step_costs(request.costs, program)
-    everything = range(len(program.operations))
-    live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
-    reserve(program.fixed_bytes + live + KERNEL_ROOM)
+    if not tries_kernels():
+        reserve(_needed(program))
     pack_variables(program.concrete)
     held = held_bytes() or 0
     # After the costs: measuring those tells workspaces as well.
-    device = default_device()
     extracted = extract_program(program, costs.model, device_workspaces(device), workspaces)
     if (held_bytes() or 0) > held:
         # Inputs of kernels that were measured, in reference cycles: no part of what is resident.
         gc.collect()
     return extracted, (*costs.notes, *_notes(extracted))
+
+
+def _needed(program: Program) -> int:
+    """Bytes that the unchanged step takes if nothing is wasted, and its kernels."""
+    everything = range(len(program.operations))
+    live = peak_of_run(program, everything, program.outputs, lambda operation: 0)
+    return program.fixed_bytes + live + KERNEL_ROOM
+
+
+def _within_budget(program: Program, request: Request) -> int:
+    """As `_needed`, but no more than the budget where that is no share: then no such step runs."""
+    budget = request.budget
+    return (
+        _needed(program) if budget.share is not None else min(_needed(program), budget.bytes or 0)
+    )
 
 
 def prepared_elsewhere(program: Program, request: Request) -> tuple[Extraction, tuple[str, ...]]:

@@ -6,16 +6,16 @@ traces, as optimizers make their slots in `fit`, begin as constants: all zeros o
 buffer until they are written, between a step's activations. So before a plan is made the values
 are taken out of the allocator's memory and laid down again, the largest first.
 
-On a CPU alone: on other devices a variable can't have its value in the host's memory. And only as
-long as nobody else writes: what another thread writes between a value's copy and its assignment
-would be lost. So nothing is moved once a write was seen, nor after the first plan of a step, when
-training is under way.
+On a CPU alone: on other devices a variable can't have its value in the host's memory, and only gets
+a buffer of its own. And only as long as nobody else writes: what another thread writes between a
+value's copy and its assignment would be lost. So nothing is moved once a write was seen, nor after
+the first plan of a step, when training is under way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,11 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.memory.layout import address_of, fill_gaps
+from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.variable_watch import VariableWatch
+from checkmate_tf.trace.side_effects import written_captures
+from profiles.devices import default_device
+from profiles.tensorflow_internals import variable_content
 
 _ALIGNMENT = 64
 """Bytes. TensorFlow takes over numpy's memory, and copies nothing, if it begins at a multiple."""
@@ -63,8 +67,49 @@ class _Place:
 
 def pack_variables(concrete: Any) -> None:
     """Lay the values of the variables that `concrete` may write down anew; they keep their bits."""
-    with variables_aside(concrete):
-        pass
+    if default_device().startswith("CPU"):
+        with variables_aside(concrete):
+            pass
+    elif (_WATCH.get() or VariableWatch()).quiet:
+        lay_down_anew(concrete)
+
+
+def lay_down_anew(concrete: Any) -> None:
+    """Give every variable that `concrete` may write another buffer of its own, the largest first.
+
+    On any device, and only by kernels that write under the variable's lock.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> value = tf.ones((1024, 1024))
+        >>> variable = tf.Variable(value)
+        >>> step = tf.function(lambda: variable.assign_add(value)).get_concrete_function()
+        >>> before = held_bytes()
+        >>> lay_down_anew(step)
+        >>> held_bytes() - before
+        4194304
+    """
+    values: dict[str, tuple[Any, Any]] = {}
+    for placeholder, handle in written_captures(concrete):
+        content = variable_content(placeholder)
+        if content is None or not hasattr(handle, "numpy"):  # or of a graph that is being built
+            continue
+        if tf.raw_ops.VarIsInitializedOp(resource=handle):
+            value = _unless_copied(handle, tf.as_dtype(content.dtype))
+            if value is not None and value.shape.rank:
+                values[repr(handle)] = handle, value
+    for handle, value in sorted(values.values(), key=lambda each: -each[1].shape.num_elements()):
+        # Without a kernel for its type, or room for another buffer, it stays where it is.
+        with suppress(tf.errors.OpError), tf.device(handle.device):
+            _write_nothing(handle, tf.zeros([0, *value.shape[1:]], value.dtype))
+
+
+def _unless_copied(handle: Any, dtype: tf.DType) -> Any:
+    """The variable's value in the variable's own buffer; None where readers get a copy."""
+    device = str(handle.device).rpartition("device:")[2]
+    before = held_bytes(device)
+    value = _value(handle, dtype)
+    return value if held_bytes(device) == before else None
 
 
 @contextmanager
@@ -135,7 +180,7 @@ def _move_in(places: list[_Place], watch: VariableWatch) -> None:
             if address_of(value) != place.address:
                 watch.quiet = False
             elif value.shape.rank:
-                _take_new_buffer(place.handle, value.dtype)
+                _write_nothing(place.handle, np.empty(0, value.dtype.as_numpy_dtype))
             else:  # a scalar has no slices
                 _put(place.handle, value, tf.raw_ops.DeepCopy(x=value))
 
@@ -148,15 +193,15 @@ def _put(handle: Any, value: Any, copy: Any) -> bool:
     return is_same
 
 
-def _take_new_buffer(handle: Any, dtype: tf.DType) -> None:
-    """Let a variable copy its value from numpy's memory into the allocator's.
+def _write_nothing(handle: Any, nothing: Any) -> None:
+    """Let a variable copy its value into a buffer of its own, from numpy's memory or a shared one.
 
     A kernel does so under the variable's lock before it writes a slice, here an empty one: no write
     of another thread is lost. It also makes the variable copy its value for every reader, which is
     switched off again.
     """
-    begin, stride = (outside_tensor(np.array([each], np.int32)) for each in (0, 1))
-    nothing = np.empty(0, dtype.as_numpy_dtype)
+    with tf.device("CPU:0"):
+        begin, stride = (outside_tensor(np.array([each], np.int32)) for each in (0, 1))
     try:
         tf.raw_ops.ResourceStridedSliceAssign(
             ref=handle, begin=begin, end=begin, strides=stride, value=nothing

@@ -66,6 +66,8 @@ class Plan:
             is 5 %.
         solution: the solver's answer, with its bound.
         measured_peak: the most bytes that the trial run saw; None where there was none.
+        first_peak: bytes that a step held at most while kernels were chosen, as in the first step
+            of a process on a GPU; None where that was not seen.
         notes: what else the user should know.
         measured_baseline_peak: the most bytes that the unchanged step held when it ran for trial,
             from which a share counts; None where it has not run.
@@ -107,6 +109,7 @@ class Plan:
     compiled_baseline_peak: int | None = None
     compilations: int = 0
     why_forecast: str = ""
+    first_peak: int | None = None
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
@@ -236,6 +239,13 @@ class Plan:
         order = ", in this order" if solution.bound_order == "fixed" else ""
         return f"at most {percent:.2f} % above the least for that{order}"
 
+    def _first_step(self) -> str:
+        """Said where it held more than the later ones."""
+        most = self.measured_peak or self.predicted_peak
+        if self.first_peak is None or self.first_peak <= most:
+            return ""
+        return f"{format_bytes(self.first_peak)} (measured while kernels were chosen)"
+
     def _facts(self) -> list[tuple[str, str]]:
         """What is known of the plan, each with its name or, below another such, without one."""
         recomputations = len(self.schedule) - len(self.graph)
@@ -249,6 +259,7 @@ class Plan:
             ("peak, this plan", f"{format_bytes(self.predicted_peak)} (predicted)"),
             ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
             ("", _compiled(self.compiled_peak)),
+            ("", self._first_step()),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("recomputed", f"{recomputations} of {len(self.graph)} nodes"),
             (f"extra {self.cost_name}", f"{100 * self.overhead:.1f} % (predicted)"),
@@ -287,6 +298,7 @@ _OF_A_STEP: dict[str, Any] = {
     "predicted_peak": int,
     "baseline_peak": int,
     "measured_peak": (int, type(None)),
+    "first_peak": (int, type(None)),
     "measured_baseline_peak": (int, type(None)),
     "compiled_peak": (int, type(None)),
     "compiled_baseline_peak": (int, type(None)),

@@ -328,6 +328,19 @@ def test_arguments_are_bound_as_the_function_itself_does() -> None:
         internals.bound_arguments(kind, (), {})
 
 
+def test_the_device_that_is_asked_for_is_the_one_that_functions_run_on() -> None:
+    function = tf.function(lambda x: x + 1.0)
+    assert internals.device_asked_for() == ""
+    with tf.device("CPU"):
+        asked = internals.device_asked_for()
+        assert asked == function(tf.zeros(2)).device
+        with tf.device(None):
+            assert internals.device_asked_for() == ""
+        traced = []
+        tf.function(lambda: traced.append(internals.device_asked_for()))()
+    assert traced == [asked]
+
+
 def test_captured_tensors_can_be_exchanged_for_one_call() -> None:
     variable, copy = tf.Variable(1.0), tf.Variable(10.0)
     function = tf.function(lambda x: variable.assign_add(x), autograph=False)

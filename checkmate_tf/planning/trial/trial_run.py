@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -20,11 +20,13 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.memory.measure import counts_small_buffers, held_bytes, measure_peak
+from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import (
     COPIES_MATTER,
     EPOCH,
     EQUAL_STEPS,
     FIRST_TRIAL_STEPS,
+    NO_HIGHER_STEPS,
     TRIAL_SECONDS,
     TRIAL_STEPS,
     UNCHANGED_STEPS,
@@ -43,7 +45,7 @@ from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_by_seed
-from profiles.devices import default_device
+from profiles.devices import default_device, tries_kernels
 from profiles.tensorflow_internals import cancellable, function_again
 from solvers import Schedule
 
@@ -100,17 +102,21 @@ class TrialRun:
     Attributes:
         peaks: bytes that the device held at most in each step, the copies not counted, but all of
             the step's variables, for which some optimizers take memory only when they are written.
+            A step in which the device tried kernels is none of them.
         function: what ran, on flat arguments. None where its kernels have drawn random numbers,
             which training would miss.
         scatter: bytes by which the highest step exceeded the lowest one after the first; 0 if the
             last ones were equal. None where this says nothing of training, because the copies lay
             elsewhere than the variables do, or other batches were made meanwhile, or small buffers
             are not counted.
+        first: as `peaks`, of the step before them in which the device may have tried kernels;
+            None where it never does.
     """
 
     peaks: tuple[int, ...]
     function: Callable[..., Any] | None
     scatter: int | None = None
+    first: int | None = None
 
 
 SaysEnough = Callable[[int], bool]
@@ -129,10 +135,12 @@ def run_for_trial(
     schedule: Schedule,
     says_enough: SaysEnough = _never,
     arriving: int | None = None,
+    steps: int = TRIAL_STEPS,
 ) -> TrialRun | None:
     """Run a few steps by `schedule`; None if they were too large for the device.
 
     They are fewer if they repeat themselves, or the highest peak of the first ones `says_enough`.
+    Before them comes one in which the device tries kernels, where it does.
     Of the step's arguments `arriving` bytes are not on the device yet, by default all.
 
     Raises:
@@ -141,11 +149,25 @@ def run_for_trial(
     """
     function = as_function(extracted, schedule)
     program = extracted.program
-    added = _tried(function, program, program.fixed_bytes, says_enough, arriving)
+    added = _tried(function, program, program.fixed_bytes, says_enough, arriving, steps)
     if added is None:
         return None
     again = None if has_generators(extracted) else function
-    return TrialRun(added.over(program.fixed_bytes), again, added.scatter)
+    return TrialRun(
+        added.over(program.fixed_bytes), again, added.scatter, added.first_over(program.fixed_bytes)
+    )
+
+
+def warm_up(extracted: Extraction, schedule: Schedule, arriving: int) -> TrialRun | None:
+    """Run one step by `schedule`, where the device tries kernels when they first run.
+
+    The first step of training then holds what all later ones hold. None where the device does not,
+    or the step can't run for trial.
+    """
+    if tries_kernels() and can_run_for_trial(extracted):
+        with suppress(TrialRunError), phase("trials"):
+            return run_for_trial(extracted, schedule, arriving=arriving, steps=0)
+    return None
 
 
 def peaks_on_trial(
@@ -181,7 +203,8 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     # The traced function would hold its constants as long as it lives, and its kernels would miss
     # the random numbers that they had drawn.
     function = function_again(as_traced(program.concrete))
-    added = _added(program, function, UNCHANGED_STEPS)
+    ends = _never_ends if tries_kernels() else _no_higher
+    added = _added(program, function, UNCHANGED_STEPS, ends=ends)
     if added is None:
         raise TrialRunError("it exhausted the device's memory")
     without_constants = added.before - added.constants
@@ -190,13 +213,18 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
 
 
 def _tried(
-    function: Any, program: Program, fixed_bytes: int, says_enough: SaysEnough, arriving: int | None
+    function: Any,
+    program: Program,
+    fixed_bytes: int,
+    says_enough: SaysEnough,
+    arriving: int | None,
+    steps: int = TRIAL_STEPS,
 ) -> _Added | None:
     """What the steps of a trial run add, as `peaks_on_trial`."""
     return _added(
         program,
         function,
-        TRIAL_STEPS,
+        steps,
         lambda held, most: says_enough(max(held, fixed_bytes) + most),
         arriving,
     )
@@ -211,16 +239,22 @@ class _Added:
         constants: bytes of them that the first step has left, as TensorFlow's constants.
         peaks: bytes that each step adds to those at most.
         scatter: see `TrialRun`.
+        first: as `peaks`, of a step before them in which the device tried kernels, if any.
     """
 
     before: int
     constants: int
     peaks: tuple[int, ...]
     scatter: int | None
+    first: int | None
 
     def over(self, fixed_bytes: int) -> tuple[int, ...]:
         """The peaks where a step is known to have so many bytes beside what it adds."""
         return tuple(max(self.before, fixed_bytes) + each for each in self.peaks)
+
+    def first_over(self, fixed_bytes: int) -> int | None:
+        """As `over`, of the first step."""
+        return None if self.first is None else max(self.before, fixed_bytes) + self.first
 
 
 def _added(
@@ -229,11 +263,12 @@ def _added(
     steps: int,
     says_enough: Callable[[int, int], bool] = lambda held, most: False,
     arriving: int | None = None,
+    ends: Ends | None = None,
 ) -> _Added | None:
     """What some steps on copies add to what is held; None if they were too large for the device.
 
     They are FIRST_TRIAL_STEPS if what was held before and what these add at most `says_enough`, and
-    no more from where they repeat themselves.
+    no more from where their peaks say that it `ends`: by default where they repeat themselves.
     Made-up inputs lie beside the step's own ones, which count instead. The copies lie where the
     variables lie in training, if those can be put aside; else they are made anew after the first
     step, out of the way.
@@ -241,7 +276,9 @@ def _added(
     gc.collect()  # functions that were tried before hold the constants that TensorFlow made there
     before = held_bytes() or 0
     with variables_aside(function) as aside:
-        return _added_by_copies(program, function, steps, says_enough, arriving, before, aside)
+        return _added_by_copies(
+            program, function, steps, says_enough, arriving, before, aside, ends or _repeat
+        )
 
 
 def _added_by_copies(
@@ -252,6 +289,7 @@ def _added_by_copies(
     arriving: int | None,
     before: int,
     in_place: bool,
+    ends: Ends,
 ) -> _Added | None:
     """As `_added`: `before` bytes were held; copies are `in_place`, where the variables were."""
     try:
@@ -270,15 +308,20 @@ def _added_by_copies(
         before += arriving
         batches: Iterator[Any] = repeat(arguments)
         peaks: list[int] = []
-        constants = 0
-        while len(peaks) < steps:
+        first: int | None = None
+        constants, has_run = 0, False
+        while len(peaks) < steps or not has_run:
             with _at_most(TRIAL_SECONDS):
                 peak = measure_peak(_run_step, function, batches, copies, device=default_device())
-            if not peaks:
+            if not has_run:
                 constants = max(0, (held_bytes() or 0) - beside)
-                if not in_place:
+                if not (in_place or tries_kernels()):
                     copies = _out_of_the_way(function, copies)
-            peaks.append(peak - beside - constants)
+            if not has_run and tries_kernels():
+                first = peak - beside - constants
+            else:
+                peaks.append(peak - beside - constants)
+            has_run = True
             if several and len(peaks) == 1:
                 beside += arriving
             if several and len(peaks) % EPOCH == 1:
@@ -286,7 +329,7 @@ def _added_by_copies(
                 batches = batches_like(arguments)
             if len(peaks) == FIRST_TRIAL_STEPS and says_enough(before + constants, max(peaks)):
                 break
-            if _repeat(peaks):
+            if ends(peaks):
                 break
     except tf.errors.ResourceExhaustedError as error:
         if in_place or copied < COPIES_MATTER * (held_bytes() or 0):
@@ -298,9 +341,24 @@ def _added_by_copies(
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
     scatter = None
-    if in_place and not several and counts_small_buffers():
+    lie_alike = in_place or tries_kernels()
+    if lie_alike and not several and len(peaks) > 1 and counts_small_buffers():
         scatter = 0 if _repeat(peaks) else max(peaks) - min(peaks[1:])
-    return _Added(before + constants, constants, tuple(peaks), scatter)
+    return _Added(before + constants, constants, tuple(peaks), scatter, first)
+
+
+Ends = Callable[[Sequence[int]], bool]
+"""Whether steps with such peaks are enough."""
+
+
+def _never_ends(peaks: Sequence[int]) -> bool:
+    return False
+
+
+def _no_higher(peaks: Sequence[int]) -> bool:
+    """Whether the last steps held no more than one before them."""
+    before = peaks[:-NO_HIGHER_STEPS]
+    return bool(before) and max(peaks) == max(before)
 
 
 def _repeat(peaks: Sequence[int]) -> bool:

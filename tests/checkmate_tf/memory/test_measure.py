@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
+
 import keras
 import pytest
 import tensorflow as tf
@@ -48,3 +52,57 @@ def test_a_models_step_runs_as_fit_runs_it(run_eagerly):
     model.fit(x, y, verbose=0)
     assert measure_peak(model.train_step, (x, y)) > 0
     assert set(eager) == {run_eagerly}
+
+
+TWO_DEVICES = """
+    import keras
+    import numpy as np
+    import tensorflow as tf
+    import checkmate_tf
+    from checkmate_tf.memory.measure import arriving_bytes, held_bytes
+    from profiles.devices import default_device
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    sizes = (512, 256)
+    here = tf.random.stateless_uniform(sizes, (0, 1))
+    with tf.device("CPU:1"):
+        there = tf.identity(here)
+        texts = tf.constant(["a", "b"])
+        assert default_device() == "CPU:1"
+        with tf.device("CPU:0"):
+            assert default_device() == "CPU:0"
+    with tf.device("GPU:7"):  # TensorFlow takes another one
+        assert default_device() == "CPU:0"
+    assert default_device() == "CPU:0"
+
+    assert here.device != there.device
+    of_one = here.numpy().nbytes
+    assert arriving_bytes(here) == 0
+    assert arriving_bytes({"x": there, "y": [here, np.zeros(sizes, np.float32)]}) == 2 * of_one
+    assert arriving_bytes(tf.cast(there, tf.bfloat16)) in (0, of_one // 2)
+    assert arriving_bytes(texts) > 0
+    with tf.device("CPU:1"):
+        assert arriving_bytes((here, there)) == of_one
+
+    weights = tf.Variable(tf.eye(256))
+
+    def step(x):
+        for _ in range(12):
+            x = tf.exp(-tf.square(x @ weights))
+        return tf.reduce_sum(x)
+
+    planned = checkmate_tf.rematerialize(step, budget=1.0, solver="linearized_greedy")
+    for x in (there, here):
+        assert np.isfinite(planned(x))
+    with tf.device("CPU:1"):
+        assert planned(there).device == there.device
+    print("done")
+"""
+
+
+def test_tensors_of_another_device_and_the_device_of_a_scope():
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(TWO_DEVICES)], capture_output=True, text=True
+    )
+    assert ended.stdout.endswith("done\n"), ended.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.planning.monitor import MonitoredStep
+from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from tests.steps import noisy_question
 
 pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
@@ -44,6 +45,28 @@ def test_a_step_within_its_budget_is_kept():
     monitored = MonitoredStep(allocating(1), budget, never)
     for _ in range(12):
         assert np.isfinite(monitored(tf.ones(1)))
+
+
+@pytest.mark.parametrize("watched", ["monitored", "in fit"])
+def test_a_first_step_in_which_kernels_are_chosen_is_only_told(watched):
+    def never(*margin):
+        raise AssertionError(margin)
+
+    large, small = allocating(8), allocating(1)
+    budget = checkmate_tf.measure_peak(small, tf.ones(1)) + BYTES
+    steps = iter([large, *[small] * 12])
+
+    def step(x):
+        return next(steps)(x)
+
+    if watched == "monitored":
+        run = MonitoredStep(step, budget, never, is_cold=True)
+    else:
+        run = partial(BudgetWatch(budget, never, is_cold=True).run, step)
+    with pytest.warns(UserWarning, match="more than the budget of .* kernels"):
+        run(tf.ones(1))
+    for _ in range(12):
+        run(tf.ones(1))
 
 
 def test_a_step_over_its_budget_gets_a_leaner_plan():

@@ -15,6 +15,7 @@ from checkmate_tf.planning import variable_places
 from checkmate_tf.planning.preparation import prepared
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.planning.variable_places import (
+    lay_down_anew,
     outside_tensor,
     pack_variables,
     variables_aside,
@@ -60,6 +61,22 @@ def test_what_is_written_gets_a_buffer_of_its_own(step):
     after = held_bytes()
     pack_variables(program.concrete)
     assert held_bytes() == after
+
+
+def test_buffers_of_their_own_where_values_stay_on_the_device(step):
+    program, variables, constant = step
+    variables[2].scatter_update(tf.IndexedSlices(constant[1:2], [1]))  # readers get copies now
+    before, places = held_bytes(), [address_of(each.value()) for each in variables[:2]]
+    lay_down_anew(program.concrete)
+    # Two of those that are written shared a buffer; the third one, with its own, is left alone.
+    assert BYTES <= held_bytes() - before < 3 * BYTES
+    assert address_of(variables[0].value()) == places[0]
+    assert len({address_of(each.value()) for each in (*variables[:2], variables[3])}) == 3
+    again = held_bytes()
+    copies = [each.value() for each in variables]
+    assert BYTES <= held_bytes() - again < 2 * BYTES
+    for each in copies:
+        assert np.array_equal(each.numpy().view(np.uint32), constant.view(np.uint32))
 
 
 def test_what_has_a_buffer_of_its_own_stays_where_it_is(step):

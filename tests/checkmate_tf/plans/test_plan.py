@@ -38,6 +38,13 @@ def test_lines_fit_a_terminal(budget: int) -> None:
         assert max(map(len, text.splitlines())) < 80
 
 
+def test_the_first_step_is_told_where_it_held_more() -> None:
+    plan = replace(plan_of(solve(SKIP, 7, "cutting_planes")), measured_peak=2048)
+    assert "4.0 KiB (measured while" in str(replace(plan, first_peak=4096))
+    assert str(replace(plan, first_peak=2048)) == str(plan)
+    assert Plan.from_json(replace(plan, first_peak=4096).to_json()).first_peak == 4096
+
+
 def test_only_seconds_are_called_time() -> None:
     plan = plan_of(solve(SKIP, 7, "cutting_planes"))
     for unit, label in {"s": "extra time", "FLOP": "extra FLOP", "": "extra cost"}.items():

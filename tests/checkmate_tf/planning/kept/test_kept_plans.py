@@ -19,6 +19,7 @@ from checkmate_tf.cli.main import main
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.kept.plan_store import plan_files
 from checkmate_tf.planning.monitor import BudgetWatch
+from checkmate_tf.planning.trial import trial_run
 from solvers import CheckmateError, simulate
 from tests.checkmate_tf.planning.kept.starts import DEPTH, RULE, start
 from tests.dense_steps import loss_and_gradient, some_weights
@@ -65,6 +66,20 @@ def test_the_second_time_nothing_is_searched_for_or_tried(made, first, step, x, 
         assert one.numpy().tobytes() == other.numpy().tobytes()
     if held_bytes() is not None:
         assert checkmate_tf.measure_peak(second, x) <= second.plan.budget
+
+
+def test_a_kept_plan_runs_before_training_where_the_first_run_holds_more(
+    made, first, step, x, searches, monkeypatch
+):
+    monkeypatch.setattr(trial_run, "tries_kernels", lambda: True)
+    second, result = start(step, x)
+    assert searches == []
+    assert "trials" in second.plan.seconds
+    assert second.plan.first_peak > second.plan.graph.fixed_bytes
+    for one, other in zip(result, made[2], strict=True):
+        assert one.numpy().tobytes() == other.numpy().tobytes()
+    untried, _ = start(step, x, trial_run=False)
+    assert untried.plan.first_peak is None
 
 
 _START = """

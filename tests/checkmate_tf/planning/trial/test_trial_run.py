@@ -16,9 +16,20 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.memory.measure import held_bytes, measure_peak
-from checkmate_tf.planning.settings import EQUAL_STEPS, FIRST_TRIAL_STEPS, TRIAL_STEPS
+from checkmate_tf.planning.settings import (
+    EQUAL_STEPS,
+    FIRST_TRIAL_STEPS,
+    TRIAL_STEPS,
+    UNCHANGED_STEPS,
+    UNCHANGED_WARM_STEPS,
+)
 from checkmate_tf.planning.trial import trial_run as trial_run_module
-from checkmate_tf.planning.trial.trial_run import can_run_for_trial, run_for_trial
+from checkmate_tf.planning.trial.trial_run import (
+    can_run_for_trial,
+    run_for_trial,
+    run_unchanged,
+    warm_up,
+)
 from solvers import Schedule
 from tests.steps import SPEC, extraction_of, noisy_question, random_batch, small_cnn, snapshot
 
@@ -79,6 +90,46 @@ def test_fewer_steps_where_they_repeat_themselves(more):
     extracted = random_rows(more)
     steps = len(run_for_trial(extracted, Schedule(range(len(extracted.graph)))).peaks)
     assert FIRST_TRIAL_STEPS < steps <= TRIAL_STEPS if more else steps == EQUAL_STEPS
+
+
+def test_a_step_in_which_kernels_are_tried_is_not_held_against_a_plan(monkeypatch):
+    rows = tf.Variable(1 << 22)
+
+    def step(x):
+        noise = tf.random.stateless_uniform([rows.read_value()], [0, 1])
+        with tf.control_dependencies([noise]):
+            rows.assign(1 << 18)
+        return tf.reduce_sum(tf.exp(x)) + tf.reduce_sum(tf.sin(noise))
+
+    counted = run_in_order(step)
+    assert counted.first is None
+    assert counted.peaks[0] > max(counted.peaks[1:]) + (4 << 20)
+    monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
+    tried = run_in_order(step)
+    assert tried.first > max(tried.peaks) + (4 << 20)
+    assert len(tried.peaks) == len(counted.peaks) - 1
+    assert rows.numpy() == 1 << 22
+
+
+def test_an_unchanged_step_runs_more_often_where_its_peaks_differ_by_chance(monkeypatch):
+    extracted = extraction_of(lambda x: tf.reduce_sum(tf.exp(x)))
+    assert len(run_unchanged(extracted)) == UNCHANGED_STEPS
+    monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
+    assert len(run_unchanged(extracted)) == UNCHANGED_WARM_STEPS > UNCHANGED_STEPS
+
+
+def test_a_process_warms_up_only_where_kernels_are_tried(monkeypatch):
+    variable = tf.Variable(tf.ones((512, 512)))
+    extracted = extraction_of(lambda x: x + tf.reduce_sum(variable.assign_add(tf.exp(variable))))
+    in_order = Schedule(range(len(extracted.graph)))
+    assert warm_up(extracted, in_order, 0) is None
+    monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
+    run = warm_up(extracted, in_order, 0)
+    assert run.peaks == ()
+    assert run.first > 2 * variable.numpy().nbytes
+    assert (variable.numpy() == 1).all()
+    run.function(tf.ones(SPEC.shape))
+    assert variable.numpy() == pytest.approx(1 + np.exp(1))
 
 
 def test_every_bit_stays():
