@@ -87,8 +87,8 @@ def rematerialize(
             the device holds before the step, and the peak is measured if the unchanged step can
             run for trial, else forecast. Or "min", the least found.
         solver: a name from `checkmate-tf solvers`.
-        batch_size: the largest batch, where the step is traced for batches of any size, as
-            `fit(x, y)` does; of several replicas, the batch that each of them gets.
+        batch_size: the largest batch, where the step is traced for batches of any size. `fit` tells
+            it by its first batches; of several replicas, it is the batch that each of them gets.
         costs: "device", what stored profiles know and how fast this device computes and moves
             memory, which takes a second or two to measure, once; "profile", which measures the
             step's operations, each once; "roofline" or "flops", which measure nothing; or a
@@ -98,9 +98,9 @@ def rematerialize(
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         trial_run: measure the plan before training begins, on made-up inputs and copies of the
             variables, and correct it until its peak is within the budget. The first ten steps
-            of training are measured too, unless they run inside `fit` or draw numbers with
-            `tf.random.*`. If one takes more than the budget, a warning says so and the next
-            one runs by a leaner plan. Later on, and in `fit`, a step over the budget is said.
+            of training are measured too, and all batches of `fit`. If one takes more than the
+            budget, a warning says so and the next one runs by a leaner plan, unless it draws
+            numbers with `tf.random.*` and a seed. Later on a step over the budget is said.
         on_infeasible: what happens if no plan is found within the budget: "error", or, with a
             warning, "min" runs the leanest plan found and "plain" the step without a plan.
         plan: a plan, or the file of one, that `step.plan.save` or `checkmate-tf plan` wrote for
