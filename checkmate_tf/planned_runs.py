@@ -74,6 +74,7 @@ class PlannedRuns:
         self._margins: dict[ComputationGraph, list[int]] = defaultdict(list)
         self._train_functions = TrainFunctions()
         self._first_batches = FirstBatches()
+        self._held_already = 0  # batches that were looked at, while the step is traced for them
         self._seen: Shapes | None = None  # of the largest batches that `fit` gave to the model
         self._train_by = self._train  # one object, by which it is known again
 
@@ -201,7 +202,7 @@ class PlannedRuns:
             if self._is_compiled():
                 planned = self._compiled_planner.plan(concrete, sizes)
             else:
-                planned = self._planner.plan(concrete, sizes, arriving)
+                planned = self._planner.plan(concrete, sizes, arriving, self._held_already)
         except BudgetError as error:
             if self._request.on_infeasible != "plain":
                 raise
@@ -313,10 +314,14 @@ class PlannedRuns:
             shapes, iterator = self._first_batches.looked_at(iterator, at_once)
             if shapes is not None:
                 self.note_sizes(shapes)
+                self._held_already = at_once + 1
         else:
             iterator = self._first_batches.next_ones(iterator, at_once)
         watch, held = self._watch, held_bytes() or 0
-        result = function(iterator) if watch is None else watch.run(function, iterator)
+        try:
+            result = function(iterator) if watch is None else watch.run(function, iterator)
+        finally:
+            self._held_already = 0
         if self._watch is not watch and self._watch is not None:
             self._watch.look(held)  # after the first step by a new plan
         return result

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -282,45 +282,43 @@ class RematerializedStep:
         if size is None or all(each.shape.is_fully_defined() for each in tensors):
             return self._runs.part(concrete, size, tracing, None)
         if seen is None or place is None:
-            return self._runs.part(concrete, size, tracing, self._guard([batch], [(size,)], 0))
+            guard = partial(call_if_larger, [batch], [(size,)], self._larger_batch_came)
+            return self._runs.part(concrete, size, tracing, guard)
         # What is as long as the batch may get as long as the user said.
         sizes = tuple((size, *each[1:]) if each[:1] == (seen_size,) else each for each in seen)
-        return self._runs.part(concrete, sizes, tracing, self._guard(tensors, sizes, place))
-
-    def _guard(self, tensors: Sequence[Any], most: Sizes, place: int) -> Callable[[], None]:
-        """What makes the function that is being traced notice tensors that are larger.
-
-        The one at `place` carries the batch.
-        """
-
-        def came(found: Sizes) -> None:
-            self._larger_batch_came(found, place)
-
-        return partial(call_if_larger, tensors, most, came)
+        came = partial(self._larger_sizes_came, place)
+        return self._runs.part(
+            concrete, sizes, tracing, partial(call_if_larger, tensors, sizes, came)
+        )
 
     def _note_plan(self, plan: Plan | None) -> None:
         self.plan = plan
         self._plan_to_come.has_come(plan)
 
-    def _larger_batch_came(self, found: Sizes, place: int) -> None:
+    def _larger_batch_came(self, found: Sizes) -> None:
         """A step that is part of a larger function met a batch that it was not planned for."""
-        again = "steps are planned for it from now on"
+        again = _AGAIN
         if self._model is None:
             again = "trace the function that calls the step again to have it planned for it"
-        is_new = self._batches.note_inside(found[place][0], again)
-        if len(found[place]) > 1:  # all sizes were looked at, and one of them is larger
-            self._runs.note_sizes(tuple(map(tuple, found)))
-            if not is_new:
-                warn_user(f"tensors of the sizes {found} came, larger than before; {again}")
-            is_new = True
-        if is_new and self._model is not None:
+        ((size,),) = found
+        if self._batches.note_inside(size, again) and self._model is not None:
             forget_functions(self._model)
+
+    def _larger_sizes_came(self, place: int, found: Sizes) -> None:
+        """`fit` gave larger tensors than it had given before; the one at `place` is the batch."""
+        self._runs.note_sizes(tuple(map(tuple, found)))
+        if not self._batches.note_inside(found[place][0], _AGAIN):
+            warn_user(f"tensors of the sizes {found} came, larger than before; {_AGAIN}")
+        forget_functions(self._model)
 
     def say_once(self, message: str) -> None:
         """Warn the user, if this has not been said of this step before."""
         if message not in self._said:
             self._said.add(message)
             warn_user(message)
+
+
+_AGAIN = "steps are planned for it from now on"
 
 
 def _refuse_compilation(function: Callable[..., Any]) -> None:

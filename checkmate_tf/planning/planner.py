@@ -101,7 +101,11 @@ class Planner:
         self._lock = threading.RLock()
 
     def plan(
-        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None = None
+        self,
+        concrete: Any,
+        sizes: ArgumentSizes | None,
+        arriving: int | None = None,
+        held_already: int = 0,
     ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
@@ -110,6 +114,7 @@ class Planner:
             sizes: of inputs that were traced without them, as for `resolve`.
             arriving: bytes that the device will hold before the step and does not hold yet; by
                 default those of the batches that `fit` has ready.
+            held_already: how many of those batches it holds.
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a signature that needs as
@@ -127,7 +132,7 @@ class Planner:
             if not anything_to_gain(extracted.graph):
                 return None
             if arriving is None:
-                arriving = program.argument_bytes * batches_held()
+                arriving = program.argument_bytes * max(1, batches_held() - held_already)
             resident = resident_bytes(extracted.graph, arriving + program.constant_bytes)
             run = partial(trial_runner, extracted, arriving)
             warm = partial(warmed, arriving=arriving, may_run=request.trial_run)
