@@ -102,10 +102,11 @@ def held_more(situation: Situation, held: int, leanest: FoundPlan, needs: int) -
 
 
 def _enough(situation: Situation, needs: int) -> int:
-    """The bytes to name: those and a little more, but no more than the unchanged step needs."""
-    unchanged = situation.measured_baseline_peak or 0
+    """The bytes to name: a little more than those, or than the unchanged step needs."""
     least = int(FOUND_AGAIN * needs)
-    return min(least, unchanged) if unchanged >= needs else least
+    own = situation.resident + int(FOUND_AGAIN * (needs - situation.resident))
+    unchanged = situation.measured_baseline_peak or least
+    return min(least, max(own, unchanged))
 
 
 def _impossible_below(situation: Situation, leanest: Plan, bound: int) -> str:
