@@ -115,8 +115,9 @@ def test_an_unchanged_step_runs_until_none_holds_more(monkeypatch):
     extracted = extraction_of(lambda x: tf.reduce_sum(tf.exp(x)))
     assert len(run_unchanged(extracted)) == NO_HIGHER_STEPS + 1
     growing = run_unchanged(random_rows(1 << 20))
-    assert NO_HIGHER_STEPS + 1 < len(growing) <= UNCHANGED_STEPS
-    assert max(growing[:-NO_HIGHER_STEPS]) == max(growing) > 2 * growing[0]
+    has_settled = max(growing[:-NO_HIGHER_STEPS]) == max(growing)
+    assert has_settled or len(growing) == UNCHANGED_STEPS
+    assert max(growing) > 2 * growing[0]
     monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
     assert len(run_unchanged(extracted)) == UNCHANGED_STEPS
 
