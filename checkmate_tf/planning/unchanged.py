@@ -15,7 +15,7 @@ def plain_instead(
 ) -> FoundPlan | None:
     """The step as it is, if it was measured to keep the budget, or to need no more than any plan.
 
-    Which is said in a line; None where it needs more.
+    A line says so. None where it needs more.
 
     Args:
         situation: what there is before planning.
@@ -23,7 +23,10 @@ def plain_instead(
         needs: bytes that the leanest plan found needs; None where none runs here.
     """
     measured = situation.measured_baseline_peak
-    if measured is None or (needs is not None and situation.limit < measured > needs):
+    if measured is None:
+        return None
+    a_plan_saves = needs is None or needs < measured  # of those that exhausted it, nothing is known
+    if measured > situation.limit and a_plan_saves:
         return None
     note = (
         f"no plan saves memory here: the step takes {format_bytes(measured)} as it is, and runs "
