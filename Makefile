@@ -1,21 +1,32 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
-#   make test    lint, import rules, types, tests
-# and three more:
+#   make test    lint, import rules, types, tests: ten minutes on two cores
+# and five more:
+#   make test-all  the same with the slow tests, an hour
 #   make docs      the pages as a site, in docs/site
+#   make coverage  which lines and branches make test leaves out
 #   make paper     the paper's tables and figures, two hours or more; goes on where it was stopped
 #   make versions  the wheel in empty environments, with the oldest and the newest TensorFlow
+
+# A change's own tests, the slow ones among them too:
+#   make test FILES=tests/solvers/graph
+#   make test FILES="tests/solvers/test_api.py checkmate_tf/step.py"
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test paper docs versions lint types tests clean
+FILES ?=
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+.PHONY: demo test test-all paper docs versions lint types tests all-tests coverage clean
 
 demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
 
 test: lint types tests
+
+test-all: lint types all-tests
 
 paper: $(VENV)/installed
 	$(BIN)/python -m experiments.paper
@@ -35,7 +46,16 @@ types: $(VENV)/installed
 	$(BIN)/mypy
 
 tests: $(VENV)/installed
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
+	$(PYTEST) $(if $(FILES),$(FILES),-m "not slow")
+
+all-tests: $(VENV)/installed
+	$(PYTEST) --hypothesis-profile thorough
+
+coverage: $(VENV)/installed
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest --numprocesses auto --dist worksteal -m "not slow"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 $(VENV)/installed: setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -72,6 +72,7 @@ setup(
         "dev": [
             "pytest",
             "pytest-xdist",
+            "coverage>=7.10",
             "hypothesis",
             "import-linter",
             "ruff",

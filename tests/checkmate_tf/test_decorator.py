@@ -87,6 +87,7 @@ class Decorated(keras.Model):
         return super().train_step(data)
 
 
+@pytest.mark.slow
 def test_decorated_method_in_fit_with_batches_of_any_size():
     keras.utils.set_random_seed(0)
     model = Decorated()

@@ -13,6 +13,7 @@ import pytest
 from checkmate_tf.interrupts import noted_interrupts
 
 
+@pytest.mark.slow
 def test_interrupts_at_random_moments_of_planning():
     done = subprocess.run(
         [sys.executable, "-m", "tests.random_interrupts", "--count", "10"],

@@ -52,6 +52,7 @@ def trained(rematerialized):
     return model, seen
 
 
+@pytest.mark.slow
 def test_in_fit_a_leaner_plan_takes_over_with_the_next_batch():
     with pytest.warns(UserWarning, match="planned again") as caught:
         model, seen = trained(rematerialized=True)

@@ -14,6 +14,7 @@ def test_neighbours_are_compared() -> None:
     assert times_plain({"seconds": seconds}, "ours") == 1.5
 
 
+@pytest.mark.slow
 def test_a_row_of_a_small_model() -> None:
     row = measured("U-Net", 1, 2, side=96)
     assert {name: len(each) for name, each in row["seconds"].items()} == {

@@ -24,6 +24,7 @@ OF_OTHERS = frozenset("tf tensorflow keras graph func_graph operation op concret
 """Names under which the sources know things of TensorFlow and Keras."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["0", "1"])
 def test_one_dnn_is_on_where_it_is_asked_for(on: str) -> None:
     code = "from profiles.tensorflow_internals import one_dnn_is_on; print(one_dnn_is_on())"
@@ -102,6 +103,7 @@ def test_an_operation_that_refuses_its_inputs() -> None:
             internals.create_operation(graph, "MatMul", [one, one], [], "it", attributes, "")
 
 
+@pytest.mark.slow
 def test_grapplers_memory_optimizer_is_set() -> None:
     code = (
         "import tensorflow as tf; from profiles import tensorflow_internals as internals;"

@@ -9,6 +9,8 @@ from checkmate_tf.cli.main import main
 from checkmate_tf.workloads.trial import run_trial
 from experiments.step_benchmark import distance
 
+pytestmark = pytest.mark.slow
+
 
 def variables(path):
     with np.load(path) as saved:

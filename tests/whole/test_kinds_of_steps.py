@@ -18,6 +18,7 @@ def test_there_are_enough_kinds():
     assert len(KINDS) >= 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_kind_trains_to_the_bits_of_the_plain_step(tmp_path, group):
     names = [name for name, each in KINDS.items() if each.group == group]

@@ -15,6 +15,7 @@ from keras import layers
 
 import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes
+from tests.costs import sweep
 from tests.dense_steps import (
     BATCH,
     QUICK,
@@ -77,8 +78,17 @@ def trained(make, in_fit):
     return [weakref.ref(model), weakref.ref(model.weights[0].value)]
 
 
-@pytest.mark.parametrize("make", [method_of_a_class, method_of_a_model])
-@pytest.mark.parametrize("in_fit", [True, False])
+@pytest.mark.parametrize(
+    ("make", "in_fit"),
+    sweep(
+        [
+            (method_of_a_model, True),
+            (method_of_a_class, False),
+            (method_of_a_class, True),
+            (method_of_a_model, False),
+        ]
+    ),
+)
 def test_no_model_outlives_its_last_reference(make, in_fit):
     alive = [each for _ in range(3) for each in trained(make, in_fit)]
     keras.utils.clear_session()

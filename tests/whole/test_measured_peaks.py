@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TRIALS = [
     ("convolutional", 0.6, "0"),
     ("convolutional", 0.6, "1"),

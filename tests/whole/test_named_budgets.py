@@ -14,6 +14,7 @@ import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes
 from experiments.coverage.kind import Size
 from experiments.coverage.kinds import KINDS
+from tests.costs import sweep
 
 if held_bytes() is None:
     pytest.skip("the allocator keeps no count", allow_module_level=True)
@@ -45,7 +46,7 @@ def trained_within(kind, budget):
     return steps[-1]
 
 
-@pytest.mark.parametrize("kind", OF_EACH_SORT)
+@pytest.mark.parametrize("kind", sweep(OF_EACH_SORT))
 def test_the_budget_that_an_error_names_will_do(kind):
     """A step of which no plan saves memory runs unchanged, and there is no error."""
     named = None

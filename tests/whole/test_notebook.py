@@ -66,6 +66,7 @@ def place_of(notebook, code):
     return place
 
 
+@pytest.mark.slow
 def test_all_cells_run_and_show_what_the_page_says(committed, tmp_path_factory):
     """One run for all, which takes a minute."""
     ran = ran_to_the_end(committed, tmp_path_factory)

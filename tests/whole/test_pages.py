@@ -23,6 +23,7 @@ import checkmate_tf
 import solvers
 from checkmate_tf.cli.main import parser
 from checkmate_tf.step import RematerializedStep
+from tests.costs import sweep
 from tests.dense_steps import QUICK, dense_model, loss_and_gradient, numbers, some_weights
 from tests.graphs import SKIP
 from tests.steps import random_batch
@@ -186,7 +187,13 @@ def test_every_page_with_code_is_run():
     assert {page for page in PAGES if blocks(page)} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("page", EXAMPLES)
+SLOW = ("docs/custom-loops.md", "docs/largest-batch.md", "docs/tradeoff.md")
+"""Pages whose code plans several times, for seconds each."""
+
+
+@pytest.mark.parametrize(
+    "page", sweep(sorted(EXAMPLES, key=lambda page: page in SLOW), len(EXAMPLES) - len(SLOW))
+)
 def test_the_code_of(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     granted, came_out = EXAMPLES[page]
@@ -230,6 +237,7 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(path), target
 
 
+@pytest.mark.slow
 def test_the_site_builds(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "docs", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True)

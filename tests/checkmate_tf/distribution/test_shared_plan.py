@@ -9,6 +9,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 WORKER = """
     import json
     import os
@@ -53,6 +55,7 @@ WORKER = """
 """
 
 
+@pytest.mark.slow
 def test_the_first_worker_decides_for_all_and_none_waits_for_ever():
     sockets = [socket.socket() for _ in range(2)]
     for each in sockets:

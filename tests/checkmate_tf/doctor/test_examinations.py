@@ -15,6 +15,7 @@ from solvers import CheckmateError
 ABORTING = "import os, sys\nprint('no such instruction', file=sys.stderr, flush=True)\nos.abort()\n"
 
 
+@pytest.mark.slow
 def test_a_tensorflow_that_crashes_hides_nothing(tmp_path, monkeypatch, capsys):
     package = tmp_path / "packages" / "tensorflow"
     package.mkdir(parents=True)

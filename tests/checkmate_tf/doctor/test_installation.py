@@ -57,6 +57,7 @@ def test_the_device_is_the_one_that_steps_run_on():
     assert (facts["memory counted by"] == "nothing") == (held_bytes(place) is None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="of CPUs")
 def test_a_device_whose_memory_nobody_counts_is_said(monkeypatch):
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")

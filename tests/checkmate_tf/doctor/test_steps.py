@@ -10,12 +10,13 @@ import pytest
 from checkmate_tf.doctor import steps
 from checkmate_tf.doctor.steps import Comparison, Size, facts_of, what_is_wrong
 from tests.checkmate_tf.plans.test_pictures import plan_of
+from tests.costs import sweep
 
 SMALL = Size(batch=8, side=24, blocks=3)
 PLAN = plan_of()
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", sweep([False, True]))
 def test_a_real_step(compiled, monkeypatch):
     monkeypatch.setenv("CHECKMATE_TF_PLANS", "off")
     gc.collect()  # what other tests have left must not go meanwhile

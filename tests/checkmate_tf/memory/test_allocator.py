@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from checkmate_tf.memory.allocator import BestFitAllocator, NoPieceError
+from tests.costs import sweep
 
 _REAL = """
 import json, sys
@@ -31,7 +32,7 @@ json.dump(held, sys.stdout)
 """
 
 
-@pytest.mark.parametrize("one_dnn", ["0", "1"])
+@pytest.mark.parametrize("one_dnn", sweep(["0", "1"]))
 def test_holds_what_tensorflow_holds(one_dnn):
     """Two thousand random allocations and releases, byte for byte.
 

@@ -43,6 +43,7 @@ ACTIVATION = 32 * 64 * 64 * 16 * 4
 """Bytes of the outputs of a convolution."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_dnn", ["0", "1"])
 def test_forecast_is_what_the_allocator_holds(one_dnn):
     """The leanest steps are equal, and no step holds more than the allocator's rule allows.

@@ -138,6 +138,7 @@ print(len(found), quiet is not None)
 """
 
 
+@pytest.mark.slow
 def test_while_another_thread_allocates():
     """What is told is possible, or nothing is told."""
     assert printed(_BUSY).split() == ["60", "True"]
@@ -154,6 +155,7 @@ print({memory_layout([], size).free for size in sizes})
 """
 
 
+@pytest.mark.slow
 def test_the_rest_of_the_largest_piece_is_no_gap():
     """Where it is a little larger than the block that is to stay free."""
     assert printed(_WITHOUT_GAPS).strip() == "{()}"
@@ -180,6 +182,7 @@ print(places[1] - places[0], [size for _, size in layout.variables.values()])
 """
 
 
+@pytest.mark.slow
 def test_variables_in_memory_of_numpy_are_not_the_allocators():
     """They may lie closer together than buffers of the allocator do."""
     assert printed(_OF_NUMPY).strip() == f"64 [{4 << 16}]"

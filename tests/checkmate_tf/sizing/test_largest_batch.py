@@ -55,6 +55,7 @@ def inputs(size):
     return tf.raw_ops.DeepCopy(x=x), tf.constant(0.5)
 
 
+@pytest.mark.slow
 def test_it_trains_within_the_budget_where_the_plain_step_does_not(question, found):
     step, _, budget = question
     x, rate = inputs(found.batch_size)

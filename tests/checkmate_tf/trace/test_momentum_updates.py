@@ -16,6 +16,7 @@ from checkmate_tf.trace.program import resolve
 from checkmate_tf.trace.repeatability import updates_in_place
 from profiles.devices import default_device
 from solvers import Schedule
+from tests.costs import sweep
 from tests.steps import random_batch, small_cnn
 
 pytestmark = [
@@ -45,7 +46,7 @@ def kernels(run):
     return [each for each in run.graph.get_operations() if each.type == KERNEL]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", sweep(OPTIMIZERS))
 def test_a_model_trains_to_the_same_bits(monkeypatch, name):
     """Beside TensorFlow's single operations, in the same order."""
     model = small_cnn(side=32)

@@ -8,6 +8,7 @@ from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain, vgg16, vgg19
 from solvers.problem import Problem
 from solvers.programs.backends import backend
+from tests.costs import sweep
 from tests.graphs import SMALL_UNET_OPTIMA, random_graphs, shared_graph, small_unet
 
 
@@ -26,7 +27,9 @@ def test_published_values_of_the_relaxation() -> None:
 
 @pytest.mark.parametrize(
     ("name", "budget", "published"),
-    [("unet_b32_train", 15_901_000_000, 31_603), ("vgg16_b256_train", 14_893_000_000, 15_570)],
+    sweep(
+        [("vgg16_b256_train", 14_893_000_000, 15_570), ("unet_b32_train", 15_901_000_000, 31_603)]
+    ),
 )
 def test_published_values_on_networks(name: str, budget: int, published: float) -> None:
     value = lp_value(shared_graph(name), budget, printed=False)
@@ -62,7 +65,7 @@ def test_bound_and_rounding_enclose_the_optimum(graph: ComputationGraph) -> None
 
 @pytest.mark.parametrize(
     ("graph", "share", "optimum"),
-    [(vgg16(), 0.9, 46_497_497_088), (small_unet(), 0.8, SMALL_UNET_OPTIMA[0.8])],
+    sweep([(vgg16(), 0.9, 46_497_497_088), (small_unet(), 0.8, SMALL_UNET_OPTIMA[0.8])]),
     ids=["vgg16", "unet"],
 )
 def test_bound_and_rounding_enclose_the_optimum_of_networks(
@@ -76,6 +79,7 @@ def test_bound_and_rounding_enclose_the_optimum_of_networks(
     assert optimum <= simulate(graph, rounded.schedule).cost < 1.05 * optimum
 
 
+@pytest.mark.slow
 def test_rounding_is_near_the_optimum_of_the_unet() -> None:
     graph = shared_graph("unet_b32_train")
     solution = solve(graph, 15_901_000_000, "lp_rounding")
@@ -83,6 +87,7 @@ def test_rounding_is_near_the_optimum_of_the_unet() -> None:
     assert solution.cost / 31_720 < 1.03
 
 
+@pytest.mark.slow
 def test_rounding_as_published_misses_the_budget_of_the_unet() -> None:
     graph = shared_graph("unet_b32_train")
     published = solve(

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import ComputationGraph, Node, Schedule, Status, simulate, solve
@@ -66,7 +66,6 @@ def by_brute_force(graph: ComputationGraph) -> int:
     return min(each for each in values if each is not None)
 
 
-@settings(max_examples=200, deadline=None)
 @given(graphs())
 def test_the_least_objective_is_that_of_brute_force(graph: ComputationGraph) -> None:
     found = least_pieces(graph)
@@ -90,7 +89,6 @@ def test_what_three_nodes_bound_is_cut_as_a_whole() -> None:
 
 
 @given(st.lists(st.integers(1, 50), min_size=2, max_size=14))
-@settings(deadline=None)
 def test_every_plan_computes_a_forward_node_twice_at_most(sizes: list[int]) -> None:
     layers = [Layer(f"{i}", 1, size) for i, size in enumerate(sizes)]
     layers[-1] = Layer("sum", 1, 1, inputs=(0, len(sizes) - 2))

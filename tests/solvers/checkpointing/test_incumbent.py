@@ -9,6 +9,7 @@ from solvers.checkpointing.incumbent import Incumbent
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain, vgg16
 from solvers.programs.linear_program import LinearModel, LinearResult
+from tests.costs import sweep
 from tests.graphs import NAMED, U_SHAPE, shared_graph
 
 RULES = [
@@ -76,14 +77,13 @@ def finds_nothing(model: LinearModel, *, time_limit: float, **how: object) -> Li
     return LinearResult(Status.TIMEOUT, None, None, None)
 
 
-@pytest.mark.parametrize("solver", ["milp", "cutting_planes", "lp_rounding"])
+@pytest.mark.parametrize("solver", sweep(["milp", "cutting_planes", "lp_rounding"]))
 def test_a_stopped_solver_is_no_worse_than_the_rules(
     solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("solvers.programs.optimize.stoppable", lambda name, stop: finds_nothing)
     graph = unit_chain(12)
-    for budget in (12, 8, 6):
-        solution = solve(graph, budget, solver, time_limit=3)
-        assert solution.status is Status.FEASIBLE
-        assert solution.cost == best_of_rules(graph, budget)
-        assert "a heuristic's answer" in solution.note
+    solution = solve(graph, 8, solver, time_limit=3)
+    assert solution.status is Status.FEASIBLE
+    assert solution.cost == best_of_rules(graph, 8)
+    assert "a heuristic's answer" in solution.note

@@ -3,7 +3,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers.checkpointing.segmentation import (
@@ -19,6 +19,7 @@ from solvers.checkpointing.segmentation_direct import (
     segment_revised_directly,
     segment_sum_directly,
 )
+from tests.costs import sweep
 
 Objective = Callable[[Sequence[int], Sequence[int]], int]
 
@@ -51,7 +52,6 @@ def by_brute_force(sizes: list[int], objective: Objective, keeps_first: bool) ->
 
 
 @pytest.mark.parametrize(("segment", "objective", "keeps_first"), SEGMENTATIONS)
-@settings(max_examples=300)
 @given(chains(most=12))
 def test_every_segmentation_equals_brute_force(
     segment: Callable[[Sequence[int]], Segmentation],
@@ -66,20 +66,19 @@ def test_every_segmentation_equals_brute_force(
 
 def test_every_segmentation_equals_brute_force_on_thousands_of_short_chains() -> None:
     random = np.random.default_rng(0)
-    for _ in range(1500):
+    for _ in range(300):
         most = int(random.choice([2, 9, 1000]))
         sizes = [int(size) for size in random.integers(0, most, random.integers(1, 9))]
         for segment, objective, keeps_first in SEGMENTATIONS:
             assert segment(sizes).objective == by_brute_force(sizes, objective, keeps_first)
 
 
-@settings(max_examples=200)
 @given(chains(most=300))
 def test_the_linear_form_equals_the_quadratic_one(sizes: list[int]) -> None:
     assert segment_revised(sizes).objective == segment_revised_directly(sizes).objective
 
 
-@pytest.mark.parametrize("shape", ["random", "rising", "falling", "flat"])
+@pytest.mark.parametrize("shape", sweep(["random", "rising", "falling", "flat"]))
 def test_the_linear_form_holds_for_a_very_long_chain(shape: str) -> None:
     count = 300_000  # the quadratic form would take ten hours
     sizes = {

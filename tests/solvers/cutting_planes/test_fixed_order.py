@@ -13,6 +13,7 @@ from solvers.graph.order import first_order, greedy_order, renumber
 from solvers.problem import PROVED
 from solvers.programs.backends import backend
 from tests.brute_force import budgets, cheapest, check_against_truth, random_graph
+from tests.costs import sweep
 from tests.graphs import SMALL_UNET_OPTIMA, shared_graph, small_unet
 
 pytest.importorskip("highspy")
@@ -36,7 +37,7 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize("first_seed", range(0, 600, 100))
+@pytest.mark.parametrize("first_seed", sweep(range(0, 600, 100)))
 def test_never_wrong_about_tiny_graphs(first_seed: int) -> None:
     asked = solved = 0
     for seed in range(first_seed, first_seed + 100):
@@ -58,6 +59,7 @@ def test_unit_chain_of_the_paper(budget: int, cost: int) -> None:
     assert solution.bound <= cost <= solution.cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "share", "overhead"), KNOWN)
 def test_published_networks(file: str, share: float, overhead: float | None) -> None:
     graph = shared_graph(file)
@@ -81,7 +83,7 @@ def test_a_network_of_ours(share: float, optimum: int) -> None:
 def test_every_schedule_is_a_point_of_the_relaxation() -> None:
     """What makes the bound one: no schedule under budget is cut off."""
     checked = 0
-    for seed in range(200):
+    for seed in range(100):
         graph = random_graph(seed)
         for budget in budgets(graph):
             solution = solve(graph, budget, "cutting_planes", 5)
@@ -162,7 +164,7 @@ def test_starts_again_from_few_critical_steps_and_still_proves_the_optimum() -> 
     assert 100 * (cost / graph.one_pass_cost - 1) == pytest.approx(6.967, abs=2e-3)
 
 
-@pytest.mark.parametrize("below", [1, 20])
+@pytest.mark.parametrize("below", sweep([1, 20]))
 def test_budgets_a_few_bytes_below_what_a_large_network_needs(below: int) -> None:
     """They differ by 10⁻¹⁰ from those above, which are within the budget to a backend."""
     small = unit_chain(8)

@@ -55,6 +55,7 @@ def run(folder: Path) -> tuple[int, int]:
     return value, hits
 
 
+@pytest.mark.slow
 def test_a_change_in_a_file_that_is_called_or_inlined_is_seen(tmp_path: Path) -> None:
     room = copied_room(tmp_path)
     (room / "inner_kernel.py").write_text(INNER.format(by=10, factor=2))

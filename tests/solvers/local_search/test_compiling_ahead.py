@@ -45,6 +45,7 @@ def test_a_process_that_fails_or_does_not_start_is_no_error(
     wait_until_compiled()
 
 
+@pytest.mark.slow
 def test_what_is_compiled_is_known_from_the_disk(tmp_path: Path) -> None:
     room = copied_room(tmp_path)
     (room / "inner_kernel.py").write_text(INNER.format(by=10, factor=2))

@@ -92,6 +92,7 @@ checkmate_tf.rematerialize(step, budget=0.9, time_limit=5)(tf.ones((2048, SIZE))
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_has_measured_the_device_keeps_its_plan_for_the_next_one(tmp_path):
     """Costs are measured once, by the first one."""
     environment = {

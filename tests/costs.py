@@ -1,0 +1,102 @@
+"""What tests cost on any machine: processor time and memory, told at the end; nothing fails by it.
+
+A test that takes more than `MOST` seconds of processor time, its processes included, keeps
+everyone waiting: it belongs in `make test-all` (`@pytest.mark.slow`), or has its reason in `WORTH`.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+MOST = 5.0
+"""Seconds of processor time."""
+SHOWN = 10
+"""Tests whose time is printed."""
+
+WORTH: dict[str, str] = {}
+"""Why a test that takes longer is run for every change, by how its name ends."""
+
+
+def _seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _most_held() -> int:
+    """The most bytes that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def sweep(cases: Iterable[Any], quick: int = 1) -> list[Any]:
+    """Parameters of a test, of which all but the first `quick` ones are left to `make test-all`.
+
+    A case of several parameters is a tuple.
+    """
+
+    def slow(case: Any) -> Any:
+        values = case if isinstance(case, tuple) else (case,)
+        return pytest.param(*values, marks=pytest.mark.slow)
+
+    each = list(cases)
+    return each[:quick] + [slow(case) for case in each[quick:]]
+
+
+class Costs:
+    """A plugin of pytest; in the process that is asked for the tests it adds up all workers'."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+        self._seconds: dict[str, float] = {}
+        self._are_slow: set[str] = set()
+        self._held: dict[str, int] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[Any]:
+        """Note in each phase's report what it took; setup is the first of the three."""
+        report = yield
+        seconds = _seconds()
+        report.processor_seconds = seconds - self._before
+        report.most_held = _most_held()
+        report.is_slow = item.get_closest_marker("slow") is not None
+        self._before = seconds
+        return report
+
+    def pytest_runtest_logstart(self) -> None:
+        """What came before, as the collection of tests, is no test's."""
+        self._before = _seconds()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Take a report, from this process or from a worker."""
+        worker = getattr(report, "worker_id", "")
+        taken = self._seconds.get(report.nodeid, 0.0)
+        self._seconds[report.nodeid] = taken + report.processor_seconds
+        if report.is_slow:
+            self._are_slow.add(report.nodeid)
+        self._held[worker] = max(self._held.get(worker, 0), report.most_held)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the table, and name what takes too long."""
+        if not self._seconds:
+            return
+        slowest = sorted(self._seconds.items(), key=lambda each: -each[1])
+        write = terminalreporter.write_line
+        terminalreporter.section("processor time")
+        held = ", ".join(f"{each / 1e9:.1f} GB" for _, each in sorted(self._held.items()))
+        write(f"{sum(self._seconds.values()):.0f} s in all; the most a process held: {held}")
+        for name, seconds in slowest[:SHOWN]:
+            write(f"{seconds:6.1f} s {name}")
+        known = self._are_slow | {name for name in self._seconds if name.endswith(tuple(WORTH))}
+        slow = [name for name, seconds in slowest if seconds > MOST and name not in known]
+        if slow:
+            write(f"\nOver {MOST:g} s each. Make them smaller, mark them @pytest.mark.slow")
+            write("(make test-all), or give the reason in tests/costs.py:")
+            for name in slow:
+                write(f"    {name}")
