@@ -19,6 +19,7 @@ def test_every_variation_changes_a_constant_of_the_search() -> None:
     assert not set(SEEDS) & set(OTHER_SEEDS)
 
 
+@pytest.mark.slow
 def test_what_a_chain_finds_is_no_better_than_the_bound() -> None:
     (task,) = tasks(quick=True)
     result = search(task, seed=7)

@@ -25,6 +25,7 @@ def test_timed_runs_lie_evenly_between_the_others(count):
     assert len(gaps) == 1
 
 
+@pytest.mark.slow
 def test_a_row_of_a_small_model(tmp_path, monkeypatch):
     monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path))
     row = measure_row("U-Net", side=16)

@@ -7,6 +7,7 @@ keras = pytest.importorskip("keras")
 from experiments.paper_networks import fcn8_vgg, keras_layer_graph, segnet, unet  # noqa: E402
 
 
+@pytest.mark.slow
 def test_a_keras_model_and_the_table_give_the_same_graph() -> None:
     table = vgg19()
     graph = keras_layer_graph(keras.applications.VGG19(weights=None), "VGG19")
@@ -25,6 +26,7 @@ def test_segnet_is_as_large_as_the_public_instance() -> None:
     assert len(segnet()) == 77
 
 
+@pytest.mark.slow
 def test_fcn8_is_as_large_as_the_public_instance() -> None:
     graph = fcn8_vgg()
     assert (len(graph), len(graph.edges)) == (73, 149)

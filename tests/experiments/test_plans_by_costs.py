@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.console import Console
 
 from experiments.plans_by_costs import COSTS, SHARES, as_table, rows_of
 
 
+@pytest.mark.slow
 def test_rows_of_a_small_model(tmp_path, monkeypatch):
     monkeypatch.setenv("CHECKMATE_TF_CACHE", str(tmp_path))
     rows = rows_of("U-Net", side=16, seconds=2)

@@ -71,6 +71,7 @@ def test_a_picture_of_no_plan(tmp_path):
     assert (tmp_path / "rows.svg").exists()
 
 
+@pytest.mark.slow
 def test_the_quick_form_writes_where_it_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(predictions, "measure_rows", lambda *_, **__: iter([KEPT]))
     path = tmp_path / "told.csv"

@@ -169,6 +169,7 @@ def test_the_table_fits_and_says_what_was_not_kept():
     )
 
 
+@pytest.mark.slow
 def test_a_small_program_from_end_to_end(tmp_path, capsys):
     path = tmp_path / "programs.csv"
     options = ["--batch", "2", "--say-batch", "--no-bits", "--output", str(path)]

@@ -41,6 +41,7 @@ def test_published_rows_are_found_by_name() -> None:
     assert public_instance("random_layered_n250_w0.43_nlv0.75_ed0.2_scd0.14") == "layered-250"
 
 
+@pytest.mark.slow
 def test_nothing_published_stands_beside_networks_with_other_costs() -> None:
     pytest.importorskip("keras")
     assert {question.instance for question in paper_questions()} == {""}

@@ -10,6 +10,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 REPLICAS = """
     import json
     import warnings

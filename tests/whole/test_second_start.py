@@ -13,6 +13,8 @@ import numpy as np
 import checkmate_tf
 from tests.steps import all_variables, random_batch, small_cnn
 
+pytestmark = pytest.mark.slow
+
 model = small_cnn(dropout=0.1, side=64)
 step = checkmate_tf.rematerialize(
     model.train_step, budget=0.9, solver="linearized_greedy", time_limit=5

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
+from tests.costs import sweep
 from tests.dense_steps import QUICK, same, variables
 
 OPTIONS = {**QUICK, "budget": "1GiB"}
@@ -63,8 +64,19 @@ def compiled_again(model):
     by_fit(model)
 
 
-@pytest.mark.parametrize("decorated_twice", [False, True])
-@pytest.mark.parametrize("train", [by_fit, by_batches, compiled_again])
+@pytest.mark.parametrize(
+    ("train", "decorated_twice"),
+    sweep(
+        [
+            (by_batches, True),
+            (by_fit, False),
+            (by_fit, True),
+            (by_batches, False),
+            (compiled_again, False),
+            (compiled_again, True),
+        ]
+    ),
+)
 def test_images_of_another_size(train, decorated_twice):
     """TensorFlow would trace Keras' functions for any size, of which there is no plan."""
     model, plain = network(), network()

@@ -14,6 +14,7 @@ from checkmate_tf.trace.program import resolve
 from checkmate_tf.trace.repeatability import written_in_place
 from profiles.devices import default_device
 from solvers import Schedule, solve
+from tests.costs import sweep
 from tests.steps import random_batch, small_cnn
 
 LARGE = (256, 256)  # 256 KiB
@@ -65,7 +66,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", sweep(OPTIMIZERS))
 def test_written_in_place_a_step_changes_the_same_bits(monkeypatch, name):
     """Beside the same schedule with TensorFlow's own writes."""
     model = small_cnn(side=32)
@@ -117,7 +118,7 @@ def test_what_was_read_before_a_write_stays_as_it_was():
 
 @pytest.mark.skipif(default_device() != "CPU:0", reason="other devices have no one order")
 @pytest.mark.usefixtures("memory_in_one_piece")
-@pytest.mark.parametrize("optimizer", ["momentum", "RMSprop"])
+@pytest.mark.parametrize("optimizer", sweep(["momentum", "RMSprop"]))
 def test_every_step_holds_the_same_bytes(optimizer):
     """Once the state is that of steps before, by the allocator's own peak."""
     model = small_cnn(side=64)

@@ -107,6 +107,7 @@ def test_a_point_can_be_taken(step, result, number, tmp_path, capsys):
         assert "by the plan that was named" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_point_keeps_its_budget():
     """In a process of its own: what other tests let go meanwhile would be in the figures."""
     ended = subprocess.run(
