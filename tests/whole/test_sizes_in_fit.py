@@ -117,7 +117,7 @@ def largest_value(step):
     return max(node.memory for node in step.plan.graph.nodes)
 
 
-@pytest.mark.parametrize("executions", [1, 2])
+@pytest.mark.parametrize("executions", sweep([2, 1]))
 def test_a_batch_size_that_only_the_data_set_knows(executions):
     """Its last batch is smaller, so that the types of its batches leave the size open."""
     data = tf.data.Dataset.from_tensor_slices(images(12, 20)).batch(8)
@@ -156,6 +156,7 @@ def test_a_batch_size_that_a_step_decorated_in_its_class_is_not_told():
     same(variables(model), variables(plain))
 
 
+@pytest.mark.slow
 def test_sizes_that_the_data_set_leaves_open():
     """The first batches say them; a larger one that comes later is planned for, too."""
     data = tf.data.Dataset.from_generator(
@@ -205,6 +206,7 @@ class TwoBatches(keras.Model):
         return {"loss": loss}
 
 
+@pytest.mark.slow
 def test_two_batch_sizes_in_one_step():
     many = tf.data.Dataset.from_tensor_slices(images(12, 48)[0]).batch(16)
     few = tf.data.Dataset.from_tensor_slices(images(12, 12)).batch(4)

@@ -18,6 +18,8 @@ STEP = f"""
 import json, sys, tensorflow as tf, checkmate_tf
 from checkmate_tf.memory.measure import counts_small_buffers
 
+pytestmark = pytest.mark.slow
+
 weights = tf.Variable(tf.eye({SIDE}))
 given = tf.ones(({SIDE}, {SIDE}))
 

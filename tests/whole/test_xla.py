@@ -23,6 +23,7 @@ from checkmate_tf.rewriting.tied_replay import TiedReplay
 from checkmate_tf.workloads.models import compile_model, residual
 from profiles.measure.compilation import compiled_memory
 from solvers import BudgetError, CheckmateError
+from tests.costs import sweep
 from tests.steps import random_batch, restore, small_cnn, snapshot
 
 # Where kernels have large workspaces, a small net's least lies over any share of its peak.
@@ -187,7 +188,7 @@ def free_step(x):
     return loss, tape.gradient(loss, WEIGHTS)
 
 
-@pytest.mark.parametrize("how", ["nested", "itself", "itself, inside another"])
+@pytest.mark.parametrize("how", sweep(["itself, inside another", "nested", "itself"]))
 def test_a_function_that_is_compiled_has_a_plan_for_xla(how):
     function = tf.function(free_step, jit_compile=how.startswith("itself"))
     step = checkmate_tf.rematerialize(function, budget=0.7, time_limit=10)
@@ -272,7 +273,7 @@ def distance(one, other):
     return np.sqrt(sum(np.sum((a - b) ** 2) for a, b in zip(one, other, strict=True)))
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", sweep(["adam", "sgd"]))
 def test_less_memory_and_equal_results(optimizer):
     model = network(optimizer)
     start = snapshot(model)
@@ -297,6 +298,7 @@ _IN_ORDER = "--xla_backend_extra_options=xla_cpu_optimize_for_size=true"
 """Loops are not split, so that sums are added up one after the other."""
 
 
+@pytest.mark.slow
 def test_bits_are_equal_where_sums_are_added_in_order():
     """XLA reads its flags once, hence the process. Without this one bits differ on some processors.
 
@@ -314,6 +316,7 @@ def test_bits_are_equal_where_sums_are_added_in_order():
     assert figures["different"] == 0, figures
 
 
+@pytest.mark.slow
 def test_without_ties_nothing_is_saved(monkeypatch):
     """So the test above could fail."""
     for name in ("_ties", "_tie_to_gradient"):
@@ -325,7 +328,7 @@ def test_without_ties_nothing_is_saved(monkeypatch):
     assert step.plan.compiled_peak > 0.99 * step.plan.compiled_baseline_peak
 
 
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("steps", sweep([2, 1]))
 def test_fit_that_was_asked_to_compile(steps):
     """The last batch is smaller, and compiled for itself."""
     models, losses = [], []
