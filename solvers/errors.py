@@ -4,10 +4,24 @@ from __future__ import annotations
 
 
 class CheckmateError(ValueError):
-    """Base of all errors that the user can mend; it says what, where and what to do."""
+    """Base of all errors that the user can mend; it says what, where and what to do.
+
+    Attributes:
+        code: a short name of the kind of mistake, which stays when the message is put in other
+            words. All of them are in docs/messages.md.
+    """
 
     ag_pass_through = True
     """Lets TensorFlow's AutoGraph hand the error on as it is, not as a StagingError of its own."""
+
+    def __init__(self, code: str, message: str) -> None:
+        """`str(error)` is the message."""
+        super().__init__(code, message)  # all of them, so that the error can be copied and pickled
+        self.code = code
+        self._message = message
+
+    def __str__(self) -> str:
+        return self._message
 
 
 class GraphError(CheckmateError):
@@ -25,8 +39,8 @@ class BudgetError(CheckmateError):
         least: the least budget in bytes that is known to be enough, where one is known.
     """
 
-    def __init__(self, message: str, least: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str, least: int | None = None) -> None:
+        super().__init__(code, message)
         self.least = least
 
 
@@ -36,3 +50,20 @@ class SolverError(CheckmateError):
 
 class AnswerError(SolverError):
     """A solver's answer is not true: its schedule cannot be executed, or its claims are refuted."""
+
+
+class CheckmateWarning(UserWarning):
+    """What a user should know; it says what, and what to do.
+
+    Attributes:
+        code: a short name of what is said, as an error has one.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        """`str(warning)` is the message."""
+        super().__init__(code, message)
+        self.code = code
+        self._message = message
+
+    def __str__(self) -> str:
+        return self._message
