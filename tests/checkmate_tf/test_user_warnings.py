@@ -13,7 +13,7 @@ def test_a_warning_names_no_file_that_autograph_has_written():
     @tf.function
     def outer(x):
         if tf.reduce_sum(x) > 0:
-            warn_user("something")
+            warn_user("anything", "something")
         return x
 
     with warnings.catch_warnings(record=True) as caught:

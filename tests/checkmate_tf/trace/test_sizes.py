@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from checkmate_tf import rematerialize
 from solvers import CheckmateError
 from tests.dense_steps import QUICK, SIZE, loss_and_gradient, some_weights
+from tests.messages import raises
 
 BATCH = 512
 
@@ -43,7 +43,7 @@ def test_the_batch_size_says_what_an_iterator_gives(recwarn):
 
 
 def test_without_it_the_error_asks_for_it():
-    with pytest.raises(CheckmateError, match=r"iterator gives.*\(None, 64\).*Pass batch_size="):
+    with raises(CheckmateError, "shape-unknown", "(None, 64)", "batch_size="):
         rematerialize(drawing(some_weights()), **QUICK)(batches())
 
 
