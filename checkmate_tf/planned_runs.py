@@ -236,7 +236,7 @@ class PlannedRuns:
         plan = replace(planned.plan, seconds=dict(shown.seconds))
         self._note_plan(plan)
         if planned.source:
-            shown.conclude("planned", line_about(plan, planned.source))
+            shown.conclude("plan-made", line_about(plan, planned.source))
 
     def _watch_for(
         self, planned: PlannedStep, leaner: Callable[[int, int], None] | None = None

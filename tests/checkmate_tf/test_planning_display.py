@@ -169,7 +169,7 @@ def test_each_phase_is_said_when_it_ends_or_rests(
         clock.now += 1
     with display.under_way(), phase("emit"):
         clock.now += 0.06
-    display.conclude("planned", "done")
+    display.conclude("plan-made", "done")
     said = [each.removeprefix("checkmate_tf: ") for each in capsys.readouterr().err.splitlines()]
     expected = ["trace took 2.2 s", "solve took 3.0 s", "trials took 5.0 s", "a plan"]
     assert said == [*expected, "solve took 1.0 s", "emit took 0.1 s", "done"]
