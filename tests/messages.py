@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -37,6 +37,11 @@ def warns(code: str, *names: object) -> Iterator[list[warnings.WarningMessage]]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     told = [str(each.message) for each in found]
     assert any(_all_in(each, names) for each in told), (code, names, told)
+
+
+def codes(caught: Iterable[warnings.WarningMessage]) -> list[str]:
+    """Codes of warnings that were recorded, one after another."""
+    return [each.message.code for each in caught if isinstance(each.message, CheckmateWarning)]
 
 
 @contextmanager
