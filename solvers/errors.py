@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CheckmateError(ValueError):
     """Base of all errors that the user can mend; it says what, where and what to do.
@@ -14,14 +16,17 @@ class CheckmateError(ValueError):
     ag_pass_through = True
     """Lets TensorFlow's AutoGraph hand the error on as it is, not as a StagingError of its own."""
 
+    _keras_call_info_injected = True
+    """Lets Keras do so where it arises in a layer, which would make another error of its text."""
+
     def __init__(self, code: str, message: str) -> None:
         """`str(error)` is the message."""
-        super().__init__(code, message)  # all of them, so that the error can be copied and pickled
+        super().__init__(message)
         self.code = code
-        self._message = message
 
-    def __str__(self) -> str:
-        return self._message
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled with all its attributes, whatever makes one of its class."""
+        return _of_class, (type(self), *self.args), vars(self)
 
 
 class GraphError(CheckmateError):
@@ -61,9 +66,14 @@ class CheckmateWarning(UserWarning):
 
     def __init__(self, code: str, message: str) -> None:
         """`str(warning)` is the message."""
-        super().__init__(code, message)
+        super().__init__(message)
         self.code = code
-        self._message = message
 
-    def __str__(self) -> str:
-        return self._message
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As that of an error."""
+        return _of_class, (type(self), *self.args), vars(self)
+
+
+def _of_class(kind: type[BaseException], *args: Any) -> BaseException:
+    """An error or a warning without its attributes, which are set afterwards."""
+    return kind.__new__(kind, *args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -160,6 +161,21 @@ def test_a_budget_error_in_fit_is_a_budget_error():
     )
     with raises(BudgetError, "budget-too-small"):
         fit(model)
+
+
+def test_a_budget_error_in_a_layer_is_the_steps_own(weights):
+    """Keras makes errors anew that arise in a layer's call, of their text alone."""
+    step = checkmate_tf.rematerialize(
+        loss_and_gradient(weights), **{**QUICK, "budget": "1MB"}, time_limit=1
+    )
+
+    class Layer(keras.layers.Layer):
+        def call(self, x):
+            return step(x)
+
+    with raises(BudgetError, "budget-too-small") as caught:
+        Layer()(tf.ones((1024, SIZE)))
+    assert caught.value.least > 2**20
 
 
 def test_errors_pass_through_autograph_unchanged():
