@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from checkmate_tf.rewriting.rewrite import rewrite
     from checkmate_tf.sizing.largest_batch import largest_batch
     from checkmate_tf.tradeoffs.tradeoff import tradeoff
-    from solvers import BudgetError, CheckmateError
+    from solvers import BudgetError, CheckmateError, CheckmateWarning
 
 _HOMES = {
     "BudgetError": "solvers",
     "CheckmateError": "solvers",
+    "CheckmateWarning": "solvers",
     "Plan": "checkmate_tf.plans.plan",
     "extract": "checkmate_tf.graph.extraction",
     "largest_batch": "checkmate_tf.sizing.largest_batch",
@@ -43,6 +44,7 @@ _HOMES = {
 __all__ = [
     "BudgetError",
     "CheckmateError",
+    "CheckmateWarning",
     "Plan",
     "extract",
     "largest_batch",

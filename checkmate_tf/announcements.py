@@ -14,9 +14,12 @@ def print_to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def announce(line: str, show: Callable[[str], None] = print_to_stderr) -> None:
-    """Log a line at level INFO, and `show` it unless the log is on the terminal already."""
-    _LOGGER.info(line)
+def announce(code: str, line: str, show: Callable[[str], None] = print_to_stderr) -> None:
+    """Log a line at level INFO, and `show` it unless the log is on the terminal already.
+
+    The record of the log has the `code`, as an error has one.
+    """
+    _LOGGER.info(line, extra={"code": code})
     if not _is_shown():
         show(f"checkmate_tf: {line}")
 

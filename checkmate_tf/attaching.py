@@ -65,7 +65,9 @@ def restore(model: Model) -> Model:
         True
     """
     if not is_model(model):
-        raise CheckmateError(f"{model!r} is no Keras model; the step of a function is .function")
+        raise CheckmateError(
+            "not-a-keras-model", f"{model!r} is no Keras model; the step of a function is .function"
+        )
     owner: Any = model
     step = owner.train_step
     if not isinstance(step, RematerializedStep):
@@ -109,6 +111,7 @@ def _refuse_other_backends() -> None:
     backend = keras.config.backend() if keras is not None else "tensorflow"
     if backend != "tensorflow":
         raise CheckmateError(
+            "keras-backend-unsupported",
             f"Keras runs on {backend!r} here, but only TensorFlow's functions can be rewritten: "
-            "set KERAS_BACKEND=tensorflow before Keras is imported"
+            "set KERAS_BACKEND=tensorflow before Keras is imported",
         )

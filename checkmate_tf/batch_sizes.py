@@ -31,8 +31,9 @@ class BatchSizes:
             if self.planned is None or size <= self.planned:
                 return
             warn_user(
+                "larger-batch-came",
                 f"a batch of {size} came, more than batch_size={self.planned}; steps are "
-                f"planned for {size} from now on"
+                f"planned for {size} from now on",
             )
             self.planned = size
 
@@ -42,6 +43,9 @@ class BatchSizes:
             if size <= (self.planned or self.largest or 0):
                 return False
             known = self._said or self.largest
-            warn_user(f"a batch of {size} came, more than batch_size={known}; {consequence}")
+            warn_user(
+                "larger-batch-came",
+                f"a batch of {size} came, more than batch_size={known}; {consequence}",
+            )
             self.planned = size
             return True

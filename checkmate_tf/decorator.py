@@ -133,7 +133,7 @@ def rematerialize(
         True
     """
     if misplaced:
-        raise CheckmateError(_named(misplaced[0]))
+        raise CheckmateError("argument-unnamed", _named(misplaced[0]))
     request = parse_request(
         budget,
         solver,
@@ -165,21 +165,23 @@ def _decorated(function: Any, request: Request, is_decorator: bool = False) -> A
         return attach(function, request)
     if isinstance(function, type):
         raise CheckmateError(
-            f"{function.__name__!r} is a class: decorate the method that trains, or give an object"
+            "not-a-step",
+            f"{function.__name__!r} is a class: decorate the method that trains, or give an object",
         )
     if why := why_no_step(function):
-        raise CheckmateError(why)
+        raise CheckmateError("not-a-step", why)
     if not callable(function) and not hasattr(function, "__get__"):
         instead = "give the function of a train step"
         if is_decorator:  # of None
             instead += "; model.train_function, None before fit, is none: give the model itself"
-        raise CheckmateError(f"{function!r} can't be called; {instead}")
+        raise CheckmateError("not-a-step", f"{function!r} can't be called; {instead}")
     if isinstance(function, RematerializedStep):  # as when a cell of a notebook runs again
         function = function.function
     if isinstance(function, classmethod):
         raise CheckmateError(
+            "not-a-step",
             f"{function.__name__!r} is no step yet when rematerialize sees it: write @classmethod "
-            "above @rematerialize, not below"
+            "above @rematerialize, not below",
         )
     for model in models_of(function):
         forget_functions(model)

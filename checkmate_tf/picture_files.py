@@ -45,7 +45,9 @@ def check_format(path: str | Path) -> str:
     """
     kind = Path(path).suffix[1:].lower()
     if kind not in FigureCanvasBase.get_supported_filetypes():
-        raise CheckmateError(f"{path}: a picture's file ends in .png, .pdf or .svg")
+        raise CheckmateError(
+            "picture-format-unknown", f"{path}: a picture's file ends in .png, .pdf or .svg"
+        )
     return kind
 
 

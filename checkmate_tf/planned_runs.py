@@ -50,7 +50,7 @@ class PlannedRuns:
         model: Any,
         planner: Planner | None,
         note_plan: Callable[[Plan | None], None],
-        say_once: Callable[[str], None],
+        say_once: Callable[[str, str], None],
     ) -> None:
         """Nothing is planned yet.
 
@@ -152,9 +152,10 @@ class PlannedRuns:
                 sizes if isinstance(sizes, tuple) else f"{sizes} for every unknown first dimension"
             )
             raise CheckmateError(
+                "batch-refused",
                 f"with {taken} the step can't be planned: "
                 f"{str(error).strip().splitlines()[-1].strip()}. Give what is no batch a known "
-                "shape where the step is traced, in the input_signature for one"
+                "shape where the step is traced, in the input_signature for one",
             ) from None
         if planned is None:
             return cast(Callable[..., Any], concrete)
@@ -206,13 +207,16 @@ class PlannedRuns:
         except BudgetError as error:
             if self._request.on_infeasible != "plain":
                 raise
-            self._say_once(f"{error}; the step runs without a plan")
+            self._say_once("runs-without-a-plan", f"{error}; the step runs without a plan")
             self._note_plan(None)
             return None
         if planned is None:
             name = getattr(self._function, "__name__", repr(self._function))
             why = why_nothing_can_be_recomputed(concrete)
-            self._say_once(f"nothing in {name!r} can be recomputed; it runs unchanged{why}")
+            self._say_once(
+                "nothing-to-recompute",
+                f"nothing in {name!r} can be recomputed; it runs unchanged{why}",
+            )
         else:
             self._note_plan(planned.plan)
         return planned
@@ -221,9 +225,10 @@ class PlannedRuns:
         budget, there = self._request.budget.bytes, device_bytes()
         if budget is not None and there is not None and budget > there:
             self._say_once(
+                "budget-above-the-device",
                 f"the budget of {format_bytes(budget, there)} is more than the "
                 f"{format_bytes(there, budget)} that {default_device()} has: steps within it may "
-                "run out of memory"
+                "run out of memory",
             )
 
     def _tell(self, planned: PlannedStep, shown: PlanningDisplay) -> None:
@@ -231,7 +236,7 @@ class PlannedRuns:
         plan = replace(planned.plan, seconds=dict(shown.seconds))
         self._note_plan(plan)
         if planned.source:
-            shown.conclude(line_about(plan, planned.source))
+            shown.conclude("plan-made", line_about(plan, planned.source))
 
     def _watch_for(
         self, planned: PlannedStep, leaner: Callable[[int, int], None] | None = None

@@ -82,30 +82,30 @@ class PlanningDisplay:
             more = seconds - self._told.get(name, 0.0)
             if name != running and more >= _TOLD:
                 self._told[name] = seconds
-                self.detail(f"{name} took {more:.1f} s")
+                self.detail("phase-over", f"{name} took {more:.1f} s")
 
     def say(self, what: str) -> None:
         """Say what the phase under way does, in the place of what was said before."""
         self._progress.update(self._task, description=f": {what}")
 
-    def detail(self, line: str) -> None:
+    def detail(self, code: str, line: str) -> None:
         """Announce a line to those who asked for details."""
         if self._verbose > 1:
-            self.announce(line)
+            self.announce(code, line)
 
-    def announce(self, line: str) -> None:
+    def announce(self, code: str, line: str) -> None:
         """Announce a line that stays, beside what is shown."""
         makes_room = self._progress.live.is_started and self._line is None
         if makes_room:
             self._progress.stop()  # handlers of the log know nothing of it
-        announce(line)
+        announce(code, line)
         if makes_room:
             self._progress.start()
 
-    def conclude(self, line: str) -> None:
+    def conclude(self, code: str, line: str) -> None:
         """Announce what came out; in a notebook it takes the place of what was shown."""
         if self._verbose:
-            announce(line, print_to_stderr if self._line is None else self._line.show)
+            announce(code, line, print_to_stderr if self._line is None else self._line.show)
 
 
 def say(what: str) -> None:
@@ -119,13 +119,13 @@ def say_report(graph: ComputationGraph) -> Callable[[Report], None]:
     return lambda report: say(report_in_words(graph, report))
 
 
-def detail(line: str) -> None:
+def detail(code: str, line: str) -> None:
     """Announce a line to those who asked for details of what is planned now."""
     if (current := _CURRENT.get()) is not None:
-        current.detail(line)
+        current.detail(code, line)
 
 
-def announce_beside(line: str) -> None:
+def announce_beside(code: str, line: str) -> None:
     """Announce a line, beside the display of planning if there is one."""
     current = _CURRENT.get()
-    (announce if current is None else current.announce)(line)
+    (announce if current is None else current.announce)(code, line)

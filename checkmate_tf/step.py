@@ -136,10 +136,11 @@ class RematerializedStep:
         if is_model(model) and xla_is_kerass_default() and switch_off_xla(model):
             self.xla_was_on = compile_mark(model)
             self.say_once(
+                "xla-switched-off",
                 "XLA is switched off for this model (jit_compile=False): on a GPU it is Keras' "
                 "default, and plans for it have been run on CPUs only. Steps may take longer "
                 "without it. To train with XLA, leave rematerialize out, or call the step in a "
-                "tf.function(jit_compile=True) of your own"
+                "tf.function(jit_compile=True) of your own",
             )
 
     def attend(self) -> None:
@@ -163,7 +164,9 @@ class RematerializedStep:
         if self.plan is self._plan_to_come:
             self._note_plan(None)
         if tf.config.functions_run_eagerly() or getattr(self._model, "run_eagerly", False):
-            self.say_once("functions run eagerly: the step runs as it is, without a plan")
+            self.say_once(
+                "runs-eagerly", "functions run eagerly: the step runs as it is, without a plan"
+            )
             return self.function(*args, **kwargs)
         try:
             context = replica_context()
@@ -215,8 +218,9 @@ class RematerializedStep:
         self._takes_any_batch = False
         reason = str(failed).strip().splitlines()[-1].strip()
         self.say_once(
+            "traced-size-by-size",
             "the step can't be traced for batches of any size, so each size gets a trace and "
-            f"a plan of its own: {reason}"
+            f"a plan of its own: {reason}",
         )
         return run
 
@@ -244,18 +248,20 @@ class RematerializedStep:
         """Whether no plan would help, or none can be made; which is said."""
         if a_tape_may_record():
             self.say_once(
+                "under-a-tape",
                 "the step is called under a tf.GradientTape, which keeps all that a gradient "
                 "through the step may need, whatever the plan: the step runs without one. Call it "
-                "outside of the tape, or rematerialize the function that holds the tape"
+                "outside of the tape, or rematerialize the function that holds the tape",
             )
             return True
         for each in tf.nest.flatten(arguments):
             if isinstance(each, tf.RaggedTensor | tf.SparseTensor):
                 self.say_once(
+                    "argument-of-unknown-size",
                     f"an argument of the step is a {type(each).__name__}, whose size depends on "
                     "its values, so that memory can't be planned: the step runs without a plan. "
                     "To have one, make the argument dense before the step, with "
-                    "to_tensor(shape=…) or tf.sparse.to_dense"
+                    "to_tensor(shape=…) or tf.sparse.to_dense",
                 )
                 return True
         return False
@@ -308,14 +314,17 @@ class RematerializedStep:
         """`fit` gave larger tensors than it had given before; the one at `place` is the batch."""
         self._runs.note_sizes(tuple(map(tuple, found)))
         if not self._batches.note_inside(found[place][0], _AGAIN):
-            warn_user(f"tensors of the sizes {found} came, larger than before; {_AGAIN}")
+            warn_user(
+                "larger-sizes-came",
+                f"tensors of the sizes {found} came, larger than before; {_AGAIN}",
+            )
         forget_functions(self._model)
 
-    def say_once(self, message: str) -> None:
+    def say_once(self, code: str, message: str) -> None:
         """Warn the user, if this has not been said of this step before."""
         if message not in self._said:
             self._said.add(message)
-            warn_user(message)
+            warn_user(code, message)
 
 
 _AGAIN = "steps are planned for it from now on"
@@ -325,9 +334,10 @@ def _refuse_compilation(function: Callable[..., Any]) -> None:
     """Of several replicas no step is planned for XLA."""
     if is_compiled_by_xla(function) or is_traced_for_xla():
         raise CheckmateError(
+            "xla-with-replicas",
             "the step of several replicas is compiled by XLA, for which it can't be planned: make "
             "the function that calls it with tf.function(jit_compile=False), or the model with "
-            "model.compile(…, jit_compile=False)"
+            "model.compile(…, jit_compile=False)",
         )
 
 

@@ -7,20 +7,22 @@ import warnings
 from pathlib import PurePath
 from types import FrameType
 
+from solvers.errors import CheckmateWarning
+
 _INSIDE = frozenset({"checkmate_tf", "profiles", "solvers", "tensorflow", "keras"})
 
 _GENERATED = "__autograph_generated_file"
 """How the files begin into which autograph writes the user's functions anew."""
 
 
-def warn_user(message: str) -> None:
+def warn_user(code: str, message: str) -> None:
     """Warn about the innermost line that belongs neither to this package nor to TensorFlow."""
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and not is_users(frame):
         frame = frame.f_back
         level += 1
-    warnings.warn(f"checkmate_tf: {message}", stacklevel=level)
+    warnings.warn(CheckmateWarning(code, f"checkmate_tf: {message}"), stacklevel=level)
 
 
 def is_users(frame: FrameType) -> bool:

@@ -46,7 +46,9 @@ def check_device(device: str) -> None:
     """
     there = _names_of_devices()
     if device not in there:
-        raise CheckmateError(f"there is no device {device!r}; TensorFlow sees {', '.join(there)}")
+        raise CheckmateError(
+            "device-unknown", f"there is no device {device!r}; TensorFlow sees {', '.join(there)}"
+        )
 
 
 def _names_of_devices() -> list[str]:

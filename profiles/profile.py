@@ -72,8 +72,9 @@ class Profile:
         other.check_device(self.device)
         if other.tensorflow != self.tensorflow:
             raise CheckmateError(
+                "profiles-of-two-releases",
                 f"profiles of TensorFlow {self.tensorflow} and {other.tensorflow} can't be merged: "
-                "their kernels differ; keep them in files of their own"
+                "their kernels differ; keep them in files of their own",
             )
         return replace(self, entries={**self.entries, **other.entries})
 
@@ -85,7 +86,8 @@ class Profile:
         """
         if self.device != device:
             raise CheckmateError(
+                "profile-of-another-device",
                 f"the profile is of another device: it was measured on {self.device!r}, and this "
                 f"is {device!r}; measure one here, or ask for it with other_device=True "
-                "(--other-device)"
+                "(--other-device)",
             )

@@ -41,17 +41,20 @@ def read_profile(path: str | Path) -> Profile:
     """
     content = read_json(path)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise CheckmateError(f"{path}: not a profile: its format is not {_FORMAT!r}")
+        raise CheckmateError(
+            "not-a-profile", f"{path}: not a profile: its format is not {_FORMAT!r}"
+        )
     for key, kind in (("device", str), ("tensorflow", str), ("entries", list)):
         if not isinstance(content.get(key), kind):
-            raise CheckmateError(f"{path}: not a profile: it has no {key!r}")
+            raise CheckmateError("not-a-profile", f"{path}: not a profile: it has no {key!r}")
     entries: dict[Operation, Measurement] = {}
     for number, entry in enumerate(content["entries"]):
         try:
             entries[_operation(entry["operation"])] = _measurement(entry)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise CheckmateError(
-                f"{path}: entry {number} is not of a profile: {type(error).__name__}: {error}"
+                "not-a-profile",
+                f"{path}: entry {number} is not of a profile: {type(error).__name__}: {error}",
             ) from error
     return Profile(content["device"], content["tensorflow"], entries)
 

@@ -83,8 +83,9 @@ def remember(profile: Profile) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CheckmateError(
+            "folder-unwritable",
             f"{folder}: can't be made: {error.strerror}; set CHECKMATE_TF_CACHE to a folder that "
-            "you may write"
+            "you may write",
         ) from error
     path = folder / file_name(profile.device, profile.tensorflow)
     # Read again just before it is replaced: another process may have added to it meanwhile.
@@ -105,7 +106,9 @@ def forget(device: str | None = None) -> list[Path]:
             try:
                 path.unlink()
             except OSError as error:
-                raise CheckmateError(f"{path}: can't be deleted: {error.strerror}") from error
+                raise CheckmateError(
+                    "file-undeletable", f"{path}: can't be deleted: {error.strerror}"
+                ) from error
             gone.append(path)
     return gone
 
@@ -126,7 +129,7 @@ def load_profile(path: str | Path, device: str, other_device: bool = False) -> P
         try:
             profile.check_device(device)
         except CheckmateError as error:
-            raise CheckmateError(f"{path}: {error}") from error
+            raise CheckmateError(error.code, f"{path}: {error}") from error
     return profile
 
 
@@ -135,5 +138,5 @@ def _stored(path: Path) -> Profile:
         return read_profile(path)
     except CheckmateError as error:
         raise CheckmateError(
-            f"{error}; delete the file, or `checkmate-tf profiles clear`"
+            error.code, f"{error}; delete the file, or `checkmate-tf profiles clear`"
         ) from error

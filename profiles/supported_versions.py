@@ -29,6 +29,7 @@ def refuse_old_tensorflow(version: str) -> None:
     if is_too_old("tensorflow", version):
         least = ".".join(map(str, LEAST["tensorflow"]))
         raise CheckmateError(
+            "tensorflow-too-old",
             f"TensorFlow {version} is too old, checkmate_tf needs {least} or later: "
-            "pip install --upgrade 'checkmate_tf[cpu]', or [gpu]"
+            "pip install --upgrade 'checkmate_tf[cpu]', or [gpu]",
         )

@@ -74,7 +74,8 @@ class SolverEntry:
                 hint = f" (did you mean {close[0]!r}?)" if close else ""
                 known = ", ".join(self.options) or "none"
                 raise SolverError(
-                    f"solver {self.name!r} has no option {name!r}{hint}; its options: {known}"
+                    "option-unknown",
+                    f"solver {self.name!r} has no option {name!r}{hint}; its options: {known}",
                 )
 
 
@@ -158,17 +159,24 @@ def register(
         'never recomputes'
     """
     if not isinstance(name, str) or not name.strip() or name == ALL:
-        raise SolverError(f"{name!r} is no name for a solver")
+        raise SolverError("solver-name-invalid", f"{name!r} is no name for a solver")
     if kind not in get_args(Kind):
-        raise SolverError(f"no kind {kind!r} of solver; there are: {', '.join(get_args(Kind))}")
+        raise SolverError(
+            "solver-kind-unknown",
+            f"no kind {kind!r} of solver; there are: {', '.join(get_args(Kind))}",
+        )
 
     def add(function: Solver) -> Solver:
         if name in SOLVERS:
             raise SolverError(
-                f"there is a solver {name!r} already, {SOLVERS[name].location}; choose another name"
+                "solver-name-taken",
+                f"there is a solver {name!r} already, {SOLVERS[name].location}; choose another name",
             )
         if not callable(function):
-            raise SolverError(f"solver {name!r} is no function but a {type(function).__name__}")
+            raise SolverError(
+                "solver-not-callable",
+                f"solver {name!r} is no function but a {type(function).__name__}",
+            )
         where = f"{function.__module__}:{getattr(function, '__qualname__', name)}"
         doc = (function.__doc__ or "").strip().partition("\n")[0]
         names = tuple(options)
@@ -192,7 +200,9 @@ def find_solver(name: str | SolverEntry) -> SolverEntry:
         return SOLVERS[name]
     close = difflib.get_close_matches(str(name), SOLVERS, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise SolverError(f"no solver {name!r}{hint}; there are: {', '.join(SOLVERS)}")
+    raise SolverError(
+        "solver-unknown", f"no solver {name!r}{hint}; there are: {', '.join(SOLVERS)}"
+    )
 
 
 def solve(
@@ -230,11 +240,15 @@ def solve(
     """
     entry = find_solver(solver)
     if not isinstance(time_limit, Real) or not time_limit > 0:
-        raise SolverError(f"time limit {time_limit!r} is not a positive number of seconds")
+        raise SolverError(
+            "argument-invalid", f"time limit {time_limit!r} is not a positive number of seconds"
+        )
     if not isinstance(seed, Integral) or not 0 <= seed < SEEDS:
-        raise SolverError(f"seed {seed!r} is not a whole number from 0 to {SEEDS - 1}")
+        raise SolverError(
+            "argument-invalid", f"seed {seed!r} is not a whole number from 0 to {SEEDS - 1}"
+        )
     if order not in ("fixed", "free"):
-        raise SolverError(f"order {order!r} is neither 'fixed' nor 'free'")
+        raise SolverError("argument-invalid", f"order {order!r} is neither 'fixed' nor 'free'")
     entry.check_options(options)
     wanted = parse_budget(budget)
     _check_graph(graph)
@@ -248,12 +262,13 @@ def solve(
 def _check_graph(graph: ComputationGraph) -> None:
     """Refuse what no solver can work with."""
     if not len(graph):
-        raise GraphError(f"{graph.name}: the graph has no nodes")
+        raise GraphError("graph-empty", f"{graph.name}: the graph has no nodes")
     # A schedule may compute each node once for every other one.
     most = sys.float_info.max / len(graph)
     if graph.one_pass_cost > most:
         raise GraphError(
-            f"{graph.name}: the costs add up to more than {most:g}; give them in a larger unit"
+            "costs-too-large",
+            f"{graph.name}: the costs add up to more than {most:g}; give them in a larger unit",
         )
 
 
@@ -262,7 +277,9 @@ def _ask(entry: SolverEntry, problem: Problem) -> Solution:
     try:
         given = entry.load()(problem)
     except ScheduleError as error:
-        raise AnswerError(f"solver {entry.name!r} on {problem.graph.name!r}: {error}") from error
+        raise AnswerError(
+            error.code, f"solver {entry.name!r} on {problem.graph.name!r}: {error}"
+        ) from error
     return confirmed(problem, entry.name, given)
 
 
@@ -279,8 +296,9 @@ def _solve_least(
     if "starts" not in entry.options:
         able = ", ".join(name for name, each in SOLVERS.items() if "starts" in each.options)
         raise SolverError(
+            "solver-without-starts",
             f"budget 'min' is for the solvers that can begin with a schedule: {able}; "
-            f"{entry.name!r} cannot"
+            f"{entry.name!r} cannot",
         )
     from solvers.local_search.least_memory import (
         find_least_memory,  # imports numba, which takes a second

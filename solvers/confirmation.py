@@ -28,7 +28,10 @@ def confirmed(problem: Problem, solver: str, given: Solution) -> Solution:
     """
     who = f"solver {solver!r} on {problem.graph.name!r}"
     if not isinstance(given, Solution):
-        raise AnswerError(f"{who} answers with a {type(given).__name__}; a Solution is expected")
+        raise AnswerError(
+            "answer-not-a-solution",
+            f"{who} answers with a {type(given).__name__}; a Solution is expected",
+        )
     known: list[Simulation] = []
     if given.schedule is not None:
         known.append(_executed(problem, who, given.schedule))
@@ -54,19 +57,21 @@ def _executed(problem: Problem, who: str, schedule: Schedule) -> Simulation:
     graph = problem.graph
     if not isinstance(schedule, Schedule):
         raise AnswerError(
-            f"{who}: its schedule is a {type(schedule).__name__}; a Schedule is expected"
+            "answer-not-a-schedule",
+            f"{who}: its schedule is a {type(schedule).__name__}; a Schedule is expected",
         )
     try:
         simulation = simulate(graph, schedule)
     except ScheduleError as error:
-        raise AnswerError(f"{who}: its schedule cannot be executed: {error}") from error
+        raise AnswerError(error.code, f"{who}: its schedule cannot be executed: {error}") from error
     order = first_order(schedule)
     wrong = next((each for place, each in enumerate(order) if each != place), None)
     if problem.order == "fixed" and wrong is not None:
         earlier = graph.nodes[order.index(wrong)].name
         raise AnswerError(
+            "answer-in-another-order",
             f"{who}: its schedule first computes {graph.nodes[wrong].name!r} before {earlier!r}, "
-            "though the order is fixed"
+            "though the order is fixed",
         )
     return simulation
 
@@ -90,20 +95,23 @@ def _check_against(each: Simulation, problem: Problem, who: str, solution: Solut
     least = solution.provable_budget
     if least is not None and each.peak < least:
         raise AnswerError(
-            f"{who} says that none below {least} bytes is enough, but a schedule takes {each.peak}"
+            "claim-refuted",
+            f"{who} says that none below {least} bytes is enough, but a schedule takes {each.peak}",
         )
     if each.peak > problem.budget:
         return
     if solution.status is Status.INFEASIBLE:
         raise AnswerError(
+            "claim-refuted",
             f"{who} says infeasible of {problem.budget} bytes, but knows a schedule of "
-            f"{each.peak} bytes"
+            f"{each.peak} bytes",
         )
     bound = solution.bound
     if bound is not None and not bound <= each.cost * (1 + _NOISE):
         raise AnswerError(
+            "claim-refuted",
             f"{who} claims a bound of {bound:g} on the cost, but a schedule within the budget "
-            f"costs {each.cost:g}"
+            f"costs {each.cost:g}",
         )
 
 
@@ -111,24 +119,30 @@ def _check_status(problem: Problem, who: str, solution: Solution) -> None:
     has_schedule = solution.schedule is not None
     if has_schedule != (solution.status in (Status.OPTIMAL, Status.FEASIBLE)):
         gives = "a schedule" if has_schedule else "no schedule"
-        raise AnswerError(f"{who} says {solution.status} and gives {gives}")
+        raise AnswerError(
+            "status-contradicts-schedule", f"{who} says {solution.status} and gives {gives}"
+        )
     need = problem.graph.fixed_bytes + least_need(problem.graph)
     if solution.least_budget is not None and solution.least_budget < need:
         raise AnswerError(
+            "claim-refuted",
             f"{who} says that {solution.least_budget} bytes are enough, but one node alone "
-            f"takes {need}"
+            f"takes {need}",
         )
     if solution.status is not Status.OPTIMAL:
         return
     assert solution.cost is not None
     claim = f"{who} calls a cost of {solution.cost:g} optimal"
     if solution.bound is None:
-        raise AnswerError(f"{claim} and gives no bound")
+        raise AnswerError("optimum-unproved", f"{claim} and gives no bound")
     if solution.cost > solution.bound * (1 + PROVED):
-        raise AnswerError(f"{claim} with a bound of {solution.bound:g}")
+        raise AnswerError("optimum-unproved", f"{claim} with a bound of {solution.bound:g}")
     one_order = problem.order == "free" and solution.bound_order == "fixed"
     if one_order and not _is_one_pass(problem.graph, solution.cost):
-        raise AnswerError(f"{claim}, but its bound is for one order only, and any was asked for")
+        raise AnswerError(
+            "optimum-unproved",
+            f"{claim}, but its bound is for one order only, and any was asked for",
+        )
 
 
 def _is_one_pass(graph: ComputationGraph, cost: float) -> bool:

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CheckmateError(ValueError):
-    """Base of all errors that the user can mend; it says what, where and what to do."""
+    """Base of all errors that the user can mend; it says what, where and what to do.
+
+    Attributes:
+        code: a short name of the kind of mistake, which stays when the message is put in other
+            words. All of them are in docs/messages.md.
+    """
 
     ag_pass_through = True
     """Lets TensorFlow's AutoGraph hand the error on as it is, not as a StagingError of its own."""
+
+    _keras_call_info_injected = True
+    """Lets Keras do so where it arises in a layer, which would make another error of its text."""
+
+    def __init__(self, code: str, message: str) -> None:
+        """`str(error)` is the message."""
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled with all its attributes, whatever makes one of its class."""
+        return _of_class, (type(self), *self.args), vars(self)
 
 
 class GraphError(CheckmateError):
@@ -25,8 +44,8 @@ class BudgetError(CheckmateError):
         least: the least budget in bytes that is known to be enough, where one is known.
     """
 
-    def __init__(self, message: str, least: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str, least: int | None = None) -> None:
+        super().__init__(code, message)
         self.least = least
 
 
@@ -36,3 +55,25 @@ class SolverError(CheckmateError):
 
 class AnswerError(SolverError):
     """A solver's answer is not true: its schedule cannot be executed, or its claims are refuted."""
+
+
+class CheckmateWarning(UserWarning):
+    """What a user should know; it says what, and what to do.
+
+    Attributes:
+        code: a short name of what is said, as an error has one.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        """`str(warning)` is the message."""
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As that of an error."""
+        return _of_class, (type(self), *self.args), vars(self)
+
+
+def _of_class(kind: type[BaseException], *args: Any) -> BaseException:
+    """An error or a warning without its attributes, which are set afterwards."""
+    return kind.__new__(kind, *args)

@@ -114,11 +114,15 @@ def load_solver_file(path: Path | None) -> None:
         # Not a module that could be imported by name: so processes get its functions themselves.
         runpy.run_path(str(path))
     except CheckmateError as error:
-        raise CheckmateError(f"{path}: {error}") from error
+        raise CheckmateError(error.code, f"{path}: {error}") from error
     except Exception as error:
-        raise CheckmateError(f"{path}: {type(error).__name__}: {error}") from error
+        raise CheckmateError(
+            "solver-file-fails", f"{path}: {type(error).__name__}: {error}"
+        ) from error
     if len(SOLVERS) == known:
-        raise CheckmateError(f"{path}: registers no solver; decorate one with @solvers.register")
+        raise CheckmateError(
+            "solver-file-empty", f"{path}: registers no solver; decorate one with @solvers.register"
+        )
 
 
 def check_picture(path: Path) -> None:
@@ -140,6 +144,6 @@ def check_folder(path: Path) -> None:
         CheckmateError: its folder does not exist, or it is a folder itself.
     """
     if not path.parent.is_dir():
-        raise CheckmateError(f"{path}: the folder {path.parent} does not exist")
+        raise CheckmateError("file-unwritable", f"{path}: the folder {path.parent} does not exist")
     if path.is_dir():
-        raise CheckmateError(f"{path}: is a folder; a file name is expected")
+        raise CheckmateError("file-unwritable", f"{path}: is a folder; a file name is expected")

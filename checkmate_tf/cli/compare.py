@@ -64,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     solvers, after_solvers = _files_apart(arguments.solver)
     paths = list(dict.fromkeys([*arguments.graphs, *after_budgets, *after_solvers]))
     if not paths:
-        raise CheckmateError("compare needs a graph: `checkmate-tf compare GRAPH --budget 80%`")
+        raise CheckmateError(
+            "argument-missing", "compare needs a graph: `checkmate-tf compare GRAPH --budget 80%`"
+        )
     to_run = cases(
         _named_apart({path: ComputationGraph.load(path) for path in paths}),
         budgets,

@@ -62,8 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_picture(arguments.picture)
     if find_spec("sklearn") is None:
         raise CheckmateError(
+            "package-missing",
             "the demo trains on the handwritten digits of scikit-learn, which is not installed: "
-            "pip install scikit-learn"
+            "pip install scikit-learn",
         )
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<46}"), BarColumn(20), TimeElapsedColumn())

@@ -63,7 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"checkmate-tf: {error}", file=sys.stderr)
         return INFEASIBLE
     if plan is None:
-        raise CheckmateError(f"{arguments.function}: nothing in it can be recomputed")
+        raise CheckmateError(
+            "nothing-to-recompute", f"{arguments.function}: nothing in it can be recomputed"
+        )
     plan.save(arguments.output)
     print(plan)
     print(f"\n{arguments.output}: rematerialize(step, plan={str(arguments.output)!r})")

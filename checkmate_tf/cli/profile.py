@@ -89,9 +89,10 @@ def _of_graph(arguments: argparse.Namespace) -> _Costs:
     for option in ("device", "profile", "batch_size"):
         if getattr(arguments, option) is not None:
             raise CheckmateError(
+                "option-not-for-a-saved-graph",
                 f"{arguments.target}: a saved graph has no operations to run, so "
                 f"--{option.replace('_', '-')} does not apply; profile a MODULE:FUNCTION, or save "
-                "measured costs: checkmate-tf extract … --costs profile"
+                "measured costs: checkmate-tf extract … --costs profile",
             )
     graph = ComputationGraph.load(arguments.target)
     notes = ["costs and memory are those that the graph was saved with"]

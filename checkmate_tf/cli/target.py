@@ -65,7 +65,7 @@ def load_step(target: str) -> tuple[Any, Any]:
         found = made
     has_signature = getattr(found, "input_signature", None) is not None
     if not has_signature and not hasattr(found, "structured_outputs"):
-        raise CheckmateError(f"{target} gives no step; give {STEP}")
+        raise CheckmateError("not-a-step", f"{target} gives no step; give {STEP}")
     return found, None
 
 
@@ -73,7 +73,9 @@ def _made_by(found: Any, target: str) -> Any:
     try:
         inspect.signature(found).bind()
     except TypeError as error:
-        raise CheckmateError(f"{target} can't be called without arguments; give {STEP}") from error
+        raise CheckmateError(
+            "not-a-step", f"{target} can't be called without arguments; give {STEP}"
+        ) from error
     return found()
 
 
@@ -85,5 +87,7 @@ def _found(target: str) -> Any:
         for part in name.split("."):
             found = getattr(found, part)
     except (ModuleNotFoundError, AttributeError, ValueError) as error:
-        raise CheckmateError(f"{target}: {error}; MODULE:FUNCTION is expected") from error
+        raise CheckmateError(
+            "target-not-found", f"{target}: {error}; MODULE:FUNCTION is expected"
+        ) from error
     return found

@@ -82,4 +82,6 @@ def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckmateError(f"{path}: no folder can be made there: {error.strerror}") from error
+        raise CheckmateError(
+            "folder-unwritable", f"{path}: no folder can be made there: {error.strerror}"
+        ) from error

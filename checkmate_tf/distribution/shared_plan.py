@@ -70,7 +70,7 @@ def agree(worker: Worker, graph: ComputationGraph, make: Callable[[], Any], pati
     try:
         made = make()
     except BaseException as error:
-        _share(key, {"error": f"{type(error).__name__}: {error}", **_budget_of(error)})
+        _share(key, _described(error))
         raise
     _share(key, {"graph": _digest(graph), "plan": made})
     return made
@@ -80,10 +80,12 @@ def _share(key: str, content: dict[str, Any]) -> None:
     share_between_workers(key, json.dumps(content))
 
 
-def _budget_of(error: BaseException) -> dict[str, Any]:
-    if not isinstance(error, BudgetError):
-        return {}
-    return {"budget_error": str(error), "least": error.least}
+def _described(error: BaseException) -> dict[str, Any]:
+    """An error for the other workers."""
+    if isinstance(error, BudgetError):
+        return {"code": error.code, "budget_error": str(error), "least": error.least}
+    code = error.code if isinstance(error, CheckmateError) else "first-worker-failed"
+    return {"code": code, "error": f"{type(error).__name__}: {error}"}
 
 
 def _wait_for(key: str, worker: Worker, graph: ComputationGraph, patience: float) -> Any:
@@ -94,24 +96,31 @@ def _wait_for(key: str, worker: Worker, graph: ComputationGraph, patience: float
             text = shared_between_workers(key, _ASK_AGAIN)
         except tf.errors.OpError as error:
             raise CheckmateError(
+                "first-worker-gone",
                 f"{worker.name} waits for the plan of the first worker, which can't be reached any "
                 f"more: {error.message.splitlines()[0]}. Look at its output, and start all workers "
-                "again"
+                "again",
             ) from error
         if text is None and time.monotonic() > end:
             raise CheckmateError(
+                "first-worker-silent",
                 f"{worker.name} has waited {patience:.0f} s for the plan of the first worker, "
-                "which has not planned this step: all of them must call the same steps in turn"
+                "which has not planned this step: all of them must call the same steps in turn",
             )
     content = json.loads(text)
     if "budget_error" in content:
-        raise BudgetError(f"on the first worker: {content['budget_error']}", least=content["least"])
+        raise BudgetError(
+            content["code"], f"on the first worker: {content['budget_error']}", content["least"]
+        )
     if "error" in content:
-        raise CheckmateError(f"the first worker could not plan the step: {content['error']}")
+        raise CheckmateError(
+            content["code"], f"the first worker could not plan the step: {content['error']}"
+        )
     if content["graph"] != _digest(graph):
         raise CheckmateError(
+            "workers-differ",
             f"{worker.name} has traced another step than the first worker: give all workers the "
-            "same program, batch size and version of TensorFlow"
+            "same program, batch size and version of TensorFlow",
         )
     return content["plan"]
 

@@ -28,8 +28,9 @@ def replica_context() -> Any | None:
         return None
     if not isinstance(strategy, _WITH_REPLICAS):
         raise CheckmateError(
+            "strategy-unsupported",
             f"a step can't be rematerialized under {type(strategy).__name__}: use "
-            "MirroredStrategy on one machine, or MultiWorkerMirroredStrategy on several"
+            "MirroredStrategy on one machine, or MultiWorkerMirroredStrategy on several",
         )
     return context
 

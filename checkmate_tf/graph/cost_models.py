@@ -59,8 +59,9 @@ def check_cost_model(costs: Any) -> None:
     """
     if not isinstance(costs, Profile) and costs not in (*COST_MODELS, *ROOFLINES):
         raise CheckmateError(
+            "cost-model-unknown",
             f"no cost model {costs!r}; there are: {', '.join((*COST_MODELS, *ROOFLINES))}, and "
-            "what checkmate_tf.load_profile returns"
+            "what checkmate_tf.load_profile returns",
         )
 
 

@@ -144,8 +144,9 @@ def extract_like(
     theirs, ours = ([op.name for op in each.operations] for each in (extraction.program, program))
     if theirs != ours:
         raise CheckmateError(
+            "graph-depends-on-the-batch",
             f"the step does {len(ours)} operations at one batch size and {len(theirs)} at another, "
-            "or others: one graph can't stand for both"
+            "or others: one graph can't stand for both",
         )
     builder = _Builder(program, costs or _reference(), lambda operation: 0)
     builder.workspaces = tuple(

@@ -153,8 +153,9 @@ def measure_peak(function: Callable[..., Any], *args: Any, device: str | None = 
     device = device or default_device()
     if held_bytes(device) is None:
         raise CheckmateError(
+            "memory-not-counted",
             f"the allocator of {device} keeps no count of its memory. With TF_ENABLE_ONEDNN_OPTS=0 "
-            "set TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow is imported"
+            "set TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow is imported",
         )
     return run_measured(_as_fit_runs_it(function), *args, device=device)[1]
 

@@ -104,8 +104,9 @@ def swept(
             program = resolve(concrete, request.batch_size)
         if has_several_replicas(program):
             raise CheckmateError(
+                "replicas-unsupported",
                 "several replicas run the step: take the step of one of them, outside the "
-                "strategy's scope"
+                "strategy's scope",
             )
         with phase("extract"):
             extracted, notes = (
@@ -115,7 +116,10 @@ def swept(
             )
         graph = extracted.graph
         if not anything_to_gain(graph):
-            raise CheckmateError("nothing in the step can be recomputed: it has one plan only")
+            raise CheckmateError(
+                "nothing-to-recompute",
+                "nothing in the step can be recomputed: it has one plan only",
+            )
         needed = program.argument_bytes
         arriving = needed * batches_held() if arriving is None else min(arriving, needed)
         coming = arriving + program.constant_bytes
@@ -222,9 +226,10 @@ class BudgetSweep(PlanSearch):
         """An error about a step for whose every plan the device has too little memory."""
         ran = any(each.exhausted for each in self._seen)
         return BudgetError(
+            "device-exhausted",
             f"each of {len(self._seen)} plans found, the unchanged step among them, "
             f"{'exhausted' if ran else 'is forecast to exhaust'} the device's memory; take a "
-            "smaller batch, or free what else is held there"
+            "smaller batch, or free what else is held there",
         )
 
     # Which budgets.

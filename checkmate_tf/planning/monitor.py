@@ -70,20 +70,20 @@ class BudgetWatch:
             return
         what = _over(peak, self._budget)
         if is_cold:
-            warn_user(what + _WHILE_COLD)
+            warn_user("over-budget-at-first", what + _WHILE_COLD)
             return
         self.end()
         if self._on_over is not None:
             self._on_over()
         if self._leaner is None:
-            warn_user(f"{what}; the plan is kept, and this is said once")
+            warn_user("over-budget-plan-kept", f"{what}; the plan is kept, and this is said once")
             return
         try:
             self._leaner(peak, held)
         except BudgetError as error:
-            warn_user(f"{what}, and there is no leaner plan: {error}")
+            warn_user("over-budget-no-leaner-plan", f"{what}, and there is no leaner plan: {error}")
         else:
-            warn_user(f"{what}; planned again")
+            warn_user("over-budget-planned-again", f"{what}; planned again")
 
     def end(self) -> None:
         """Look no more."""
@@ -141,7 +141,7 @@ class MonitoredStep:
             result, peak = run_measured(step, device=default_device())
             is_cold, self._is_cold = self._is_cold, False
             if peak > self._budget and is_cold:
-                warn_user(_over(peak, self._budget) + _WHILE_COLD)
+                warn_user("over-budget-at-first", _over(peak, self._budget) + _WHILE_COLD)
             elif peak > self._budget:
                 self._plan_again(peak, held)
         finally:
@@ -154,7 +154,7 @@ class MonitoredStep:
         self._held = held
         what = _over(peak, self._budget)
         if not self._attempts:
-            warn_user(f"{what}, also by this plan; it is kept")
+            warn_user("over-budget-plan-kept", f"{what}, also by this plan; it is kept")
             self._left = 0
             self._later.end()
             return
@@ -163,11 +163,11 @@ class MonitoredStep:
         try:
             self._step = self._leaner(self._margin)
         except BudgetError as error:
-            warn_user(f"{what}, and there is no leaner plan: {error}")
+            warn_user("over-budget-no-leaner-plan", f"{what}, and there is no leaner plan: {error}")
             self._left = 0
             self._later.end()
         else:
-            warn_user(f"{what}; planned again")
+            warn_user("over-budget-planned-again", f"{what}; planned again")
 
 
 def _over(peak: int, budget: int) -> str:

@@ -109,5 +109,5 @@ class PlanMaker:
 
     def told(self, candidate: Candidate) -> Candidate:
         """The candidate, after what is known of it was said to who asked for details."""
-        detail(candidate.in_words(self.expected.bytes_of(candidate)))
+        detail("plan-tried", candidate.in_words(self.expected.bytes_of(candidate)))
         return candidate

@@ -163,8 +163,9 @@ class PlanSearch:
             if not candidate.exhausted:
                 return candidate.found
         raise BudgetError(
+            "device-exhausted",
             f"each of {len(LEANEST_TIMES)} plans of the least memory found exhausted the device's "
-            "memory; take a smaller batch, or free what else is held there"
+            "memory; take a smaller batch, or free what else is held there",
         )
 
     def _first_that_keeps(self, first: Solution, seen: list[Candidate]) -> Candidate | None:
@@ -390,13 +391,15 @@ class PlanSearch:
             return best
         need = self._expected.bytes_of(best)
         if need > self._situation.limit:
+            code = "leanest-plan-over-budget"
             note = f"the leanest plan found may need {format_bytes(need, budget)}, more than the "
             note += f"budget of {format_bytes(budget, need)}"
         else:
+            code = "free-memory-in-pieces"
             note = f"the leanest plan found needs {format_bytes(need)}, but at the allocator's "
             note += f"limit of {format_bytes(allocator_limit() or 0)} what is free may lie in "
             note += "pieces, none of them large enough"
-        warn_user(note)
+        warn_user(code, note)
         return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
 
     def _least_held(self, seen: list[Candidate]) -> Candidate:
@@ -409,7 +412,8 @@ class PlanSearch:
         measured = [each for each in seen if each.plan.measured_peak is not None]
         if not measured:
             raise TooSmallError(
-                f"every plan within {format_bytes(budget)} exhausted the device's memory"
+                "device-exhausted",
+                f"every plan within {format_bytes(budget)} exhausted the device's memory",
             )
         within = [each for each in measured if _held(each) <= budget]
         if not within:

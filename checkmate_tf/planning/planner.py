@@ -371,7 +371,7 @@ def _planned(
         why = "training is under way, so " if under_way else ""
         need = format_bytes(found.plan.budget, situation.budget)
         note = f"{error}; {why}the leanest plan found runs, which may need {need}"
-        warn_user(note)
+        warn_user("leanest-plan-runs", note)
         plan = replace(found.plan, budget=situation.budget, notes=(*found.plan.notes, note))
         found = replace(found, plan=plan, keeps=False)
         beyond_budget = True
@@ -413,7 +413,7 @@ def _noting(
 def _found_again(kept: KeptPlan, situation: Situation, request: Request) -> PlannedStep:
     """The step by a plan that was named, or made by an earlier process."""
     if not kept.keeps and kept.plan.notes:
-        warn_user(kept.plan.notes[-1])  # as when it was made
+        warn_user("kept-plan-over-budget", kept.plan.notes[-1])  # as when it was made
     where = "by the plan that was named" if kept.path is None else "by a plan kept before"
     planned = _taken(kept, situation, request, where)
     return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))

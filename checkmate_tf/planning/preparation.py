@@ -160,5 +160,5 @@ def _notes(extracted: Extraction) -> tuple[str, ...]:
         "one: the plan may need more than the budget"
     )
     if not {each.name for each in unknown} <= update_of(extracted.program):
-        warn_user(note)
+        warn_user("memory-depends-on-data", note)
     return (note,)

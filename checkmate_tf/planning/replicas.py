@@ -159,7 +159,7 @@ def _with_exchange(plan_one: Callable[[Replica], Plan], replica: Replica) -> Pla
         f"{format_bytes(peak, plan.budget)} on a replica, "
         f"more than the budget of {format_bytes(plan.budget, peak)}; no plan can change that"
     )
-    warn_user(note)
+    warn_user("exchange-over-budget", note)
     return replace(plan, notes=(*plan.notes, note))
 
 

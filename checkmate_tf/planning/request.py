@@ -59,34 +59,49 @@ def parse_request(
     """
     loaded = plan if plan is None or isinstance(plan, Plan) else _loaded(plan)
     if budget is None and loaded is None:
-        raise BudgetError("give a budget, like budget='4GiB', or a plan that was made for one")
+        raise BudgetError(
+            "argument-missing", "give a budget, like budget='4GiB', or a plan that was made for one"
+        )
     parsed = parse_budget(loaded.budget if budget is None and loaded else budget)
     if parsed.share is not None and parsed.share > 1:
         raise BudgetError(
+            "budget-above-the-step",
             f"budget {budget!r} is more than the unchanged step needs; give a share up to '100%', "
-            "or a size like '4GiB'"
+            "or a size like '4GiB'",
         )
     if meant := _meant(budget, parsed):
-        raise BudgetError(f"budget {budget!r} is {parsed.bytes} bytes; did you mean {meant}?")
+        raise BudgetError(
+            "budget-of-few-bytes",
+            f"budget {budget!r} is {parsed.bytes} bytes; did you mean {meant}?",
+        )
     if not isinstance(solver, str):
         raise CheckmateError(
-            f"solver is {solver!r}; give one name, as `checkmate-tf solvers` lists them"
+            "argument-invalid",
+            f"solver is {solver!r}; give one name, as `checkmate-tf solvers` lists them",
         )
     is_count = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
     if batch_size is not None and not (is_count and batch_size > 0):
-        raise CheckmateError(f"batch_size is {batch_size!r}; give the largest batch that occurs")
+        raise CheckmateError(
+            "argument-invalid", f"batch_size is {batch_size!r}; give the largest batch that occurs"
+        )
     is_number = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
     if not (is_number and 0 < time_limit < math.inf):
-        raise CheckmateError(f"time_limit is {time_limit!r}; give a positive number of seconds")
+        raise CheckmateError(
+            "argument-invalid", f"time_limit is {time_limit!r}; give a positive number of seconds"
+        )
     if order not in get_args(Order):
-        raise CheckmateError(f"order is {order!r}; give 'free' or 'fixed'")
+        raise CheckmateError("argument-invalid", f"order is {order!r}; give 'free' or 'fixed'")
     if not isinstance(trial_run, bool):
-        raise CheckmateError(f"trial_run is {trial_run!r}; give True or False")
+        raise CheckmateError("argument-invalid", f"trial_run is {trial_run!r}; give True or False")
     if on_infeasible not in get_args(OnInfeasible):
-        raise CheckmateError(f"on_infeasible is {on_infeasible!r}; give 'error', 'min' or 'plain'")
+        raise CheckmateError(
+            "argument-invalid",
+            f"on_infeasible is {on_infeasible!r}; give 'error', 'min' or 'plain'",
+        )
     if isinstance(verbose, bool) or verbose not in (0, 1, 2):
         raise CheckmateError(
-            f"verbose is {verbose!r}; give 0 for silence, 1 for one line, or 2 for details"
+            "argument-invalid",
+            f"verbose is {verbose!r}; give 0 for silence, 1 for one line, or 2 for details",
         )
     check_cost_model(costs)
     return Request(
@@ -114,5 +129,7 @@ def _meant(given: Any, budget: Budget) -> str:
 
 def _loaded(path: Any) -> Plan:
     if not isinstance(path, str | os.PathLike):
-        raise CheckmateError(f"plan is {path!r}; give a Plan, or the file of one")
+        raise CheckmateError(
+            "argument-invalid", f"plan is {path!r}; give a Plan, or the file of one"
+        )
     return Plan.load(os.fspath(path))

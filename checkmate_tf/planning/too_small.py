@@ -24,13 +24,14 @@ class TooSmallError(BudgetError):
 
     def __init__(
         self,
+        code: str,
         message: str,
         least: int | None = None,
         leanest: FoundPlan | None = None,
         needs: int | None = None,
     ) -> None:
         """`least` are bytes that are enough for the leanest plan, also where it is found again."""
-        super().__init__(message, least)
+        super().__init__(code, message, least)
         self.leanest = leanest
         self.needs = needs
 
@@ -58,6 +59,7 @@ def no_schedule(
     least = _enough(situation, needs)
     if known.peak + beside <= situation.limit:
         return TooSmallError(
+            "solver-found-nothing",
             f"{solver!r} found no schedule within {format_bytes(situation.limit)}, "
             f"though there is one of {format_bytes(known.peak + beside)}: give it a longer "
             "time_limit, or take another solver",
@@ -69,6 +71,7 @@ def no_schedule(
     proved = failed.status is Status.INFEASIBLE and not situation.margin
     how = "no schedule exists" if proved else "no schedule was found"
     return TooSmallError(
+        "budget-too-small",
         f"budget {format_bytes(situation.budget, least)} is too small: {how} within it, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
         + _what_would_do(situation, leanest.plan, least)
@@ -91,6 +94,7 @@ def held_more(situation: Situation, held: int, leanest: FoundPlan, needs: int) -
     """
     least = _enough(situation, needs)
     return TooSmallError(
+        "budget-too-small",
         f"budget {format_bytes(situation.budget, held)} is too small: the leanest plan found held "
         f"{format_bytes(held, situation.budget)} in a trial run, "
         f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "

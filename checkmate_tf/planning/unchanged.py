@@ -37,7 +37,7 @@ def plain_instead(
             f", over the budget of {format_bytes(situation.budget)}; what takes less is a smaller "
             "batch, or several small ones whose gradients are added up"
         )
-    warn_user(note)
+    warn_user("no-plan-saves-memory", note)
     plan = replace(
         unchanged.plan,
         predicted_peak=measured,

@@ -73,17 +73,21 @@ def read_document(
         CheckmateError: it is no plan, or its parts don't belong together.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("schedule"), list):
-        raise CheckmateError("not a plan: an object with a list 'schedule' is expected")
+        raise CheckmateError(
+            "not-a-plan", "not a plan: an object with a list 'schedule' is expected"
+        )
     if document.get("version", VERSION) != VERSION:
         raise CheckmateError(
-            f"version {document['version']!r} of the plan format; this release reads {VERSION}"
+            "format-version-unknown",
+            f"version {document['version']!r} of the plan format; this release reads {VERSION}",
         )
     given = graph is not None
     if graph is None:
         if "computation_graph" not in document:
             raise CheckmateError(
+                "plan-without-graph",
                 "the plan holds no graph: it was written by an older release; solve again with "
-                "--output"
+                "--output",
             )
         graph = ComputationGraph.from_json(document["computation_graph"])
     schedule = Schedule(_numbers(document["schedule"], graph))
@@ -93,8 +97,9 @@ def read_document(
         # A worker may have measured other costs than the one that made the plan.
         if not given and not math.isclose(said, found, rel_tol=1e-9):
             raise CheckmateError(
+                "plan-contradicts-graph",
                 f"{key} is {said}, but its schedule has {found} on its graph: the file was "
-                "changed, or put together from several"
+                "changed, or put together from several",
             )
     return graph, _solution(document, schedule, simulation), simulation
 
@@ -112,7 +117,7 @@ def read(document: Mapping[str, Any], key: str, kinds: type | tuple[type, ...]) 
         is_odd |= not -sys.float_info.max <= value <= sys.float_info.max
     if is_odd or not isinstance(value, kinds):
         names = " or ".join(kind.__name__ for kind in numbers)
-        raise CheckmateError(f"{key} is {value!r}; {names} is expected")
+        raise CheckmateError("field-invalid", f"{key} is {value!r}; {names} is expected")
     return value
 
 
@@ -122,11 +127,13 @@ def _solution(document: Mapping[str, Any], schedule: Schedule, simulation: Simul
     except ValueError:
         known = ", ".join(map(str, Status))
         raise CheckmateError(
-            f"status is {document.get('status')!r}; one of {known} is expected"
+            "field-invalid", f"status is {document.get('status')!r}; one of {known} is expected"
         ) from None
     bound_order = document.get("bound_order", "fixed")
     if bound_order not in ("fixed", "free"):
-        raise CheckmateError(f"bound_order is {bound_order!r}; fixed or free is expected")
+        raise CheckmateError(
+            "field-invalid", f"bound_order is {bound_order!r}; fixed or free is expected"
+        )
     return Solution(
         solver=read(document, "solver", str),
         status=status,
@@ -154,7 +161,7 @@ def _numbers(schedule: list[Any], graph: ComputationGraph) -> list[int]:
     except (KeyError, TypeError):
         stranger = next(each for each in schedule if not _is_in(each, number))
         raise CheckmateError(
-            f"schedule names node {stranger!r}, which is not in its graph"
+            "node-unknown", f"schedule names node {stranger!r}, which is not in its graph"
         ) from None
 
 

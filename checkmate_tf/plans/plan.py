@@ -130,7 +130,7 @@ class Plan:
         try:
             return cls.from_json(document)
         except CheckmateError as error:
-            raise CheckmateError(f"{path}: {error}") from error
+            raise CheckmateError(error.code, f"{path}: {error}") from error
 
     def plot(self, path: str | Path | None = None) -> Picture:
         """Draw the plan: memory over the step by layer, and the schedule as the paper's matrix R.
@@ -163,7 +163,8 @@ class Plan:
             if error.name is None or error.name.partition(".")[0] != "matplotlib":
                 raise
             raise CheckmateError(
-                "a picture of a plan needs the package matplotlib: pip install matplotlib"
+                "package-missing",
+                "a picture of a plan needs the package matplotlib: pip install matplotlib",
             ) from error
         peaks = {"measured": self.measured_peak, "compiled": self.compiled_peak}
         known = {how: peak for how, peak in peaks.items() if peak is not None}
@@ -315,11 +316,11 @@ def _origin(document: Any) -> Origin | None:
     if document is None:
         return None
     if not isinstance(document, dict):
-        raise CheckmateError(f"origin is {document!r}; an object is expected")
+        raise CheckmateError("field-invalid", f"origin is {document!r}; an object is expected")
     document = {"batch_size": None, "optimizer": "", **document}  # older files don't say it
     workspaces = read(document, "workspaces", list)
     if not all(type(each) is int and each >= 0 for each in workspaces):
-        raise CheckmateError("origin: workspaces are not all sizes in bytes")
+        raise CheckmateError("field-invalid", "origin: workspaces are not all sizes in bytes")
     return Origin(
         content=read(document, "content", str),
         workspaces=tuple(workspaces),
@@ -364,4 +365,4 @@ class PlanToCome:
             raise AttributeError(name)
         if self._has_come:
             return getattr(self._plan, name)
-        raise CheckmateError(f"there is {self._WHEN}, and {name!r} with it")
+        raise CheckmateError("plan-not-made-yet", f"there is {self._WHEN}, and {name!r} with it")

@@ -36,17 +36,19 @@ def parse_step(step: Any) -> Target:
     if is_model(step):
         if not getattr(step, "compiled", False):
             raise CheckmateError(
+                "model-not-compiled",
                 f"the model {step.name!r} is not compiled, so it has no train step yet: call "
-                "model.compile(…) first"
+                "model.compile(…) first",
             )
         step = step.train_step
     if isinstance(step, RematerializedStep):
         step = step.function
     if why := why_no_step(step):
-        raise CheckmateError(why)
+        raise CheckmateError("not-a-step", why)
     if not callable(step):
         raise CheckmateError(
-            f"{step!r} is no step; give the function of a train step, or a compiled Keras model"
+            "not-a-step",
+            f"{step!r} is no step; give the function of a train step, or a compiled Keras model",
         )
     owner = getattr(step, "__self__", None)
     return Target(step, owner if is_model(owner) else None)
@@ -89,8 +91,9 @@ def parse_example(batch: Any, target: Target) -> Given | None:
         return None
     if batch is None:
         raise CheckmateError(
+            "argument-missing",
             "batch= is missing: give an example of what the step is called with, arrays or "
-            "tf.TensorSpec((None, …))"
+            "tf.TensorSpec((None, …))",
         )
     if isinstance(batch, tf.data.Dataset):
         batch = batch.element_spec
@@ -112,8 +115,9 @@ def _names(function: Any, arguments: tuple[Any, ...]) -> tuple[str, ...]:
         bound = signature.bind(*arguments)
     except TypeError as error:
         raise CheckmateError(
+            "example-does-not-fit",
             f"the example doesn't fit the step: {error}; a tuple is its positional arguments, "
-            "all else is its only one"
+            "all else is its only one",
         ) from error
     names: list[str] = []
     for name, value in bound.arguments.items():
@@ -144,8 +148,9 @@ def parse_overhead(overhead: Any) -> float | None:
     is_number = isinstance(overhead, Real) and not isinstance(overhead, bool)
     if not (is_number and 0 <= overhead < math.inf):
         raise CheckmateError(
+            "argument-invalid",
             f"overhead is {given!r}; give the extra time as a share of a step, like 0.2 or "
-            "'20%', or leave it out for one more forward pass"
+            "'20%', or leave it out for one more forward pass",
         )
     return float(overhead)
 
@@ -165,11 +170,14 @@ def parse_bytes(budget: Any, device_memory: Any) -> int:
         True
     """
     if budget is None and device_memory is None:
-        raise BudgetError("budget= is missing: give bytes ('16GiB'), or device_memory=")
+        raise BudgetError(
+            "argument-missing", "budget= is missing: give bytes ('16GiB'), or device_memory="
+        )
     asked = None if budget is None else parse_budget(budget)
     if asked is not None and (asked.least or (asked.share is not None and device_memory is None)):
         raise BudgetError(
-            f"budget {budget!r} says nothing before the batch is known; give bytes, like '16GiB'"
+            "budget-not-in-bytes",
+            f"budget {budget!r} says nothing before the batch is known; give bytes, like '16GiB'",
         )
     if device_memory is None:
         assert asked is not None
@@ -177,12 +185,15 @@ def parse_bytes(budget: Any, device_memory: Any) -> int:
         return asked.bytes
     memory = parse_budget(device_memory).bytes
     if memory is None:
-        raise BudgetError(f"device_memory is {device_memory!r}; give bytes, like '16GiB'")
+        raise BudgetError(
+            "argument-invalid", f"device_memory is {device_memory!r}; give bytes, like '16GiB'"
+        )
     size = (asked or Budget(share=1.0)).in_bytes(0, memory)
     if size > memory:
         raise BudgetError(
+            "budget-above-the-device",
             f"the budget of {format_bytes(size, memory)} is more than the device's memory of "
-            f"{format_bytes(memory, size)}"
+            f"{format_bytes(memory, size)}",
         )
     return size
 

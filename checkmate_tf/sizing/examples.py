@@ -91,13 +91,16 @@ def example_batch(
     for name, shape in zip(named, shapes, strict=True):
         if shape is not None and (shape.rank is None or None in shape[1:]):
             raise CheckmateError(
-                f"{name} has the shape {shape}: every dimension but the first must be known"
+                "shape-unknown",
+                f"{name} has the shape {shape}: every dimension but the first must be known",
             )
     firsts = [shape[0] if shape is not None and shape.rank else 0 for shape in shapes]
     size = None if None in firsts else next(filter(None, firsts), 0)
     if size == 0:
         found = ", ".join(named) or "nothing"
-        raise CheckmateError(f"batch={found}: nothing in it has a batch dimension; {_HOW}")
+        raise CheckmateError(
+            "example-without-batch", f"batch={found}: nothing in it has a batch dimension; {_HOW}"
+        )
     return ExampleBatch(specs, tuple(each == size for each in firsts), tuple(named), size)
 
 

@@ -106,8 +106,9 @@ def largest_batch(
     request = parse_request(size, "auto", None, costs, time_limit, order, trial_run)
     if not_here and costs in MEASURED_HERE:
         raise CheckmateError(
+            "costs-measured-here",
             f"costs={costs!r} measures on this device ({not_here}); give 'roofline', 'flops', or "
-            "what checkmate_tf.load_profile returns"
+            "what checkmate_tf.load_profile returns",
         )
     example = parse_batch(batch, target)
     asked = Asked(
@@ -238,10 +239,12 @@ class _Sizing:
         held = f"{format_bytes(graph.fixed_bytes + beside)} are variables, inputs and what is held"
         if bound > self.asked.budget:
             return NoBatchError(
+                "budget-too-small",
                 f"budget {budget} is too small for a batch of 1: {held}, and no schedule exists "
-                f"below {format_bytes(bound, self.asked.budget)}"
+                f"below {format_bytes(bound, self.asked.budget)}",
             )
         return NoBatchError(
+            "budget-too-small",
             f"budget {budget} is too small for a batch of 1: {held}, and no schedule was found "
-            "that is lean enough at so little extra time; give more bytes, or a larger overhead"
+            "that is lean enough at so little extra time; give more bytes, or a larger overhead",
         )

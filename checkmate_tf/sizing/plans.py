@@ -83,8 +83,9 @@ class PlansInFull:
         if best is None:
             assert failed is not None
             raise NoBatchError(
+                "no-plan-holds",
                 f"no plan holds, though the graph has schedules for batches up to {answer.size}; "
-                f"at {failed.size}, the smallest one tried: {failed.why}"
+                f"at {failed.size}, the smallest one tried: {failed.why}",
             )
         if failed is None and best[0] < answer.beyond:
             failed = GivenUp(answer.beyond, "no plan was found that is lean and fast enough")

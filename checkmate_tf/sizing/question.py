@@ -78,7 +78,9 @@ def question_of(
     small = extract_like(large, programs[far], costs.model)
     graph = large.graph
     if not graph.one_pass_cost:
-        raise CheckmateError("the step computes nothing, so that it has no largest batch")
+        raise CheckmateError(
+            "step-empty", "the step computes nothing, so that it has no largest batch"
+        )
     ends = [programs[size].argument_bytes for size in (first, 2 * first)]
     each = (ends[1] - ends[0]) / first
     rest = ends[0] - first * each
@@ -102,9 +104,10 @@ def _size_near_the_answer(sized: SizedStep, first: int, budget: int) -> int:
     growth = (bytes_at[1] - bytes_at[0]) / first
     if growth <= 0:
         raise CheckmateError(
+            "nothing-grows-with-the-batch",
             f"nothing that the step holds grows with the batch: {format_bytes(bytes_at[0])} at "
             f"{first} and {format_bytes(bytes_at[1])} at {2 * first} examples; say what "
-            "carries the batch with tf.TensorSpec((None, …)) in batch="
+            "carries the batch with tf.TensorSpec((None, …)) in batch=",
         )
     unchanged = first + (budget - bytes_at[0]) / growth
     if unchanged >= first:

@@ -64,7 +64,9 @@ class SizedStep:
             except CheckmateError:
                 raise
             except (TypeError, ValueError) as error:  # too large a number is the one or the other
-                raise CheckmateError(f"the step refuses a batch of {size}: {error}") from error
+                raise CheckmateError(
+                    "batch-refused", f"the step refuses a batch of {size}: {error}"
+                ) from error
         return self._programs[size]
 
     def _traced_for_any(self) -> Any:
@@ -72,8 +74,9 @@ class SizedStep:
             concrete = self._trace(())
             if not has_unknown_sizes(concrete):
                 raise CheckmateError(
+                    "step-of-one-batch-size",
                     "the step is traced for one batch size: give its input_signature None as first "
-                    "dimension of what grows with the batch"
+                    "dimension of what grows with the batch",
                 )
             return concrete
         try:

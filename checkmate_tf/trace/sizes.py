@@ -116,7 +116,9 @@ def check_iterators(concrete: Any, sizes: ArgumentSizes | None) -> None:
     drawn = next((op for op in concrete.graph.get_operations() if _draws_any_batch(op)), None)
     if drawn is not None:
         (shape, *_) = (each.shape for each in drawn.outputs if _has_any_batch(each))
-        raise CheckmateError(f"the iterator gives elements of the shape {shape}: {_PASS_IT}")
+        raise CheckmateError(
+            "shape-unknown", f"the iterator gives elements of the shape {shape}: {_PASS_IT}"
+        )
 
 
 def _draws_any_batch(operation: Any) -> bool:
@@ -153,11 +155,14 @@ def _argument_shape(placeholder: Any, batch_size: int | None) -> tf.TensorShape:
         return shape
     if shape.rank is None or any(size is None for size in shape.as_list()[1:]):
         raise CheckmateError(
+            "shape-unknown",
             f"the input {placeholder.op.name!r} has the shape {shape}; "
-            + _ENSURE.format(shape=shape)
+            + _ENSURE.format(shape=shape),
         )
     if batch_size is None:
-        raise CheckmateError(f"the input {placeholder.op.name!r} has the shape {shape}: {_PASS_IT}")
+        raise CheckmateError(
+            "shape-unknown", f"the input {placeholder.op.name!r} has the shape {shape}: {_PASS_IT}"
+        )
     return tf.TensorShape([batch_size, *shape.as_list()[1:]])
 
 

@@ -284,7 +284,10 @@ class _ChangingArguments:
     def _count(self, name: str, what: str, how: str) -> None:
         self._changes[name, how] += 1
         if self._changes[name, how] == _CHANGES:
-            warn_user(f"{what}: each new one is traced again, which takes time and memory; {how}")
+            warn_user(
+                "retraced-often",
+                f"{what}: each new one is traced again, which takes time and memory; {how}",
+            )
 
     def _named(self, arguments: Arguments) -> dict[str, Any]:
         args, kwargs = arguments

@@ -79,13 +79,16 @@ def tradeoff(
     """
     is_count = isinstance(points, Integral) and not isinstance(points, bool)
     if not (is_count and points >= 2):
-        raise CheckmateError(f"points is {points!r}; give a whole number, 2 or more")
+        raise CheckmateError(
+            "argument-invalid", f"points is {points!r}; give a whole number, 2 or more"
+        )
     if costs is None:
         costs = default_costs(elsewhere)
     if elsewhere and costs in MEASURED_HERE:
         raise CheckmateError(
+            "costs-measured-here",
             f"costs={costs!r} measures on this device; for another one give 'roofline:GPU', "
-            "'flops', or what checkmate_tf.load_profile returns"
+            "'flops', or what checkmate_tf.load_profile returns",
         )
     request = parse_request("100%", solver, batch_size, costs, time_limit, order, trial_run)
     target = parse_step(step)
@@ -109,8 +112,9 @@ def _refuse_compilation(target: Target) -> None:
     )
     if is_compiled:
         raise CheckmateError(
+            "xla-without-tradeoff",
             "XLA compiles the step, and decides by itself what it holds: plan it for one budget, "
-            "with rematerialize, or give the step without jit_compile=True"
+            "with rematerialize, or give the step without jit_compile=True",
         )
 
 
@@ -122,7 +126,9 @@ def _example(target: Target, example: tuple[Any, ...]) -> Any:
     )
     if not example and (says_it or target.model is not None):
         if not says_it:
-            raise CheckmateError("an example batch is missing: give the data as `fit` takes them")
+            raise CheckmateError(
+                "argument-missing", "an example batch is missing: give the data as `fit` takes them"
+            )
         return None
     is_one = len(example) == 1 and (
         target.model is not None or isinstance(example[0], tf.data.Dataset)

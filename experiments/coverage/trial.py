@@ -174,7 +174,7 @@ def _message(warning: warnings.WarningMessage) -> str:
 
 
 def _is_ours(warning: warnings.WarningMessage) -> bool:
-    return str(warning.message).startswith("checkmate_tf")
+    return isinstance(warning.message, checkmate_tf.CheckmateWarning)
 
 
 def _told(error: Exception) -> str:

@@ -77,8 +77,9 @@ def check_installed() -> None:
     """Raise `GpuCompilerMissingError` unless the compiler's packages are here."""
     if missing := [name for name in _PACKAGES if not _is_here(name)]:
         raise GpuCompilerMissingError(
+            "package-missing",
             f"XLA's compiler for GPUs is not installed ({', '.join(missing)}): "
-            "pip install '.[cpu,xla-gpu]'"
+            "pip install '.[cpu,xla-gpu]'",
         )
 
 
@@ -134,7 +135,10 @@ def compile_for_gpu(module: Any) -> tuple[GpuMemory, Any]:
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
-            raise CheckmateError(f"XLA can't compile the step for a GPU:\n{done.stderr[-2000:]}")
+            raise CheckmateError(
+                "xla-cannot-compile",
+                f"XLA can't compile the step for a GPU:\n{done.stderr[-2000:]}",
+            )
         compiled = type(module).FromString(files[1].read_bytes())
         return GpuMemory(**read_json(files[2])), compiled
 

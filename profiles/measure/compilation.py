@@ -60,7 +60,9 @@ def compiled_memory(
     try:
         buffers = buffers_after_compilation(concrete, sizes, device)
     except tf.errors.OpError as error:
-        raise NotCompilableError(f"XLA can't compile the function: {error.message}") from error
+        raise NotCompilableError(
+            "xla-cannot-compile", f"XLA can't compile the function: {error.message}"
+        ) from error
     arguments = [each for each in buffers if each.is_entry_computation_parameter]
     others = [each for each in buffers if not each.is_entry_computation_parameter]
     outputs = [each for each in others if each.maybe_live_out]

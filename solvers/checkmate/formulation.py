@@ -192,8 +192,9 @@ def build_unpartitioned(
     for node in graph.nodes:
         if node.after or node.expired_by or not node.recomputable:
             raise SolverError(
+                "graph-not-expressible",
                 f"{graph.name}: node {node.name!r} is stateful, expires, or must follow another "
-                "that it does not read; the unpartitioned MILP cannot express that, use milp"
+                "that it does not read; the unpartitioned MILP cannot express that, use milp",
             )
     draft = _draft(graph, activation_budget, printed, first_stage=0, deadline=deadline)
     cost_unit = _cost_unit(graph)

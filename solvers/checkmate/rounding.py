@@ -203,7 +203,9 @@ def _roundings(problem: Problem, S: Vector, random: np.random.Generator) -> Iter
     """The S matrices, each different, that are rounded from S*."""
     rounding = problem.options.get("rounding", "both")
     if rounding not in ("deterministic", "randomized", "both"):
-        raise SolverError(f"rounding {rounding!r} is not deterministic, randomized or both")
+        raise SolverError(
+            "option-invalid", f"rounding {rounding!r} is not deterministic, randomized or both"
+        )
     seen: set[bytes] = set()
     candidates: list[BoolMatrix] = []
     if rounding != "randomized":

@@ -29,7 +29,9 @@ def cheapest(problem: Problem, name: str, plans: Iterable[Matrices]) -> Solution
     """
     accounting = problem.options.get("accounting", "simulator")
     if accounting not in ("simulator", "matrices"):
-        raise SolverError(f"accounting {accounting!r} is neither 'simulator' nor 'matrices'")
+        raise SolverError(
+            "option-invalid", f"accounting {accounting!r} is neither 'simulator' nor 'matrices'"
+        )
     found: list[_Plan] = []
     tried = "every plan of this rule was tried"
     for R, S in plans:

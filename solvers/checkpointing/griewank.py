@@ -32,8 +32,9 @@ def solve_griewank(problem: Problem) -> Solution:
     graph = problem.graph
     if not is_chain(graph):
         raise SolverError(
+            "graph-not-a-chain",
             f"{graph.name}: the forward graph is not a chain, and binomial checkpointing is "
-            "defined for chains only; use milp, cutting_planes or linearized_greedy"
+            "defined for chains only; use milp, cutting_planes or linearized_greedy",
         )
     plans = (griewank_matrices(graph, slots) for slots in slot_counts(graph))
     return cheapest(problem, "griewank", plans)

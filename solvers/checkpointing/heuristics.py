@@ -149,8 +149,9 @@ def _solve_greedy(problem: Problem, name: str, candidates: Candidates) -> Soluti
 def _layers(graph: ComputationGraph) -> list[int]:
     if not is_chain(graph):
         raise SolverError(
+            "graph-not-a-chain",
             f"{graph.name}: the forward graph is not a chain, which Chen's rule is made for; "
-            "the ap_… and linearized_… solvers are its forms for other graphs"
+            "the ap_… and linearized_… solvers are its forms for other graphs",
         )
     return forward_nodes(graph)
 
@@ -159,7 +160,8 @@ def _articulation_points(graph: ComputationGraph) -> list[int]:
     points = articulation_points(graph)
     if not points:
         raise SolverError(
+            "graph-without-articulation-points",
             f"{graph.name}: the forward graph has no articulation points, so there is nowhere to "
-            "cut it; use linearized_sqrt or linearized_greedy"
+            "cut it; use linearized_sqrt or linearized_greedy",
         )
     return points

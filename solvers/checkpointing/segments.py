@@ -99,8 +99,9 @@ def _solve(
     graph = problem.graph
     if not is_chain(graph):
         raise SolverError(
+            "graph-not-a-chain",
             f"{graph.name}: the forward graph is not a chain, and segmentations are defined for "
-            "chains only; use milp, cutting_planes or linearized_greedy"
+            "chains only; use milp, cutting_planes or linearized_greedy",
         )
     layers = forward_nodes(graph)
     found = segmentation([graph.nodes[layer].memory for layer in layers])

@@ -59,8 +59,9 @@ class Budget:
         """
         if self.least:
             raise BudgetError(
+                "budget-min-not-searched",
                 "budget 'min' has to be searched for, which only solve and rematerialize do; "
-                "ask `checkmate-tf solve GRAPH --budget min` and give the bytes that it finds"
+                "ask `checkmate-tf solve GRAPH --budget min` and give the bytes that it finds",
             )
         if self.bytes is not None:
             return self.bytes
@@ -90,17 +91,18 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
     if isinstance(value, str):
         return _parse_text(value)
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise BudgetError(f"budget {value!r} is not a size; {_HOW}")
+        raise BudgetError("budget-not-a-size", f"budget {value!r} is not a size; {_HOW}")
     number = int(value) if isinstance(value, Integral) else float(value)
     # Comparisons with NaN are false; and, unlike isfinite, they take an int of any size.
     if not 0 < number <= sys.float_info.max:
-        raise BudgetError(f"budget {value!r} is not a positive size; {_HOW}")
+        raise BudgetError("budget-not-positive", f"budget {value!r} is not a positive size; {_HOW}")
     if isinstance(number, int):
         return Budget(bytes=number)
     if number > 1:
         raise BudgetError(
+            "budget-share-above-one",
             f"budget {value!r}: a float is a share between 0 and 1; write bytes as an int "
-            "or as text with a unit, like '1.5GiB'"
+            "or as text with a unit, like '1.5GiB'",
         )
     return Budget(share=number)
 
@@ -113,20 +115,21 @@ def _parse_text(text: str) -> Budget:
     )
     unit = match.group(2).lower() if match else ""
     if match is None or (unit != "%" and unit not in _UNITS):
-        raise BudgetError(f"budget {text!r} is not a size; {_HOW}")
+        raise BudgetError("budget-not-a-size", f"budget {text!r} is not a size; {_HOW}")
     number = float(match.group(1))
     if not 0 < number < math.inf:
-        raise BudgetError(f"budget {text!r} is not a positive size; {_HOW}")
+        raise BudgetError("budget-not-positive", f"budget {text!r} is not a positive size; {_HOW}")
     # As a fraction: a float has not all bytes above 2**53, and 33.3 / 100 is less than 0.333.
     exact = Fraction(match.group(1))
     size = exact / 100 if unit == "%" else exact * _UNITS[unit]
     if unit == "" and size.denominator > 1:
         raise BudgetError(
+            "budget-without-unit",
             f"budget {text!r} has no unit; write a share as '{100 * number:g}%' or a size like "
-            f"'{number:g}GiB'"
+            f"'{number:g}GiB'",
         )
     if (unit == "%" and not float(size)) or (unit != "%" and not 1 <= size <= sys.float_info.max):
-        raise BudgetError(f"budget {text!r} is not a positive size; {_HOW}")
+        raise BudgetError("budget-not-positive", f"budget {text!r} is not a positive size; {_HOW}")
     if unit == "%":
         return Budget(share=float(size))
     return Budget(bytes=math.floor(size))

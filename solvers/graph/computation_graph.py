@@ -60,27 +60,38 @@ class ComputationGraph:
         most = self.fixed_bytes + sum(node.memory for node in self.nodes)
         most += max((node.workspace for node in self.nodes), default=0)
         if most >= 2**63:
-            raise GraphError(f"{self.name}: {most} bytes in all; that is more than any memory")
+            raise GraphError(
+                "bytes-too-many", f"{self.name}: {most} bytes in all; that is more than any memory"
+            )
 
     def _check(self, number: int, node: Node) -> None:
         place = f"{self.name}: node {node.name!r} (number {number})"
         if not isinstance(node.cost, int | float) or not 0 <= node.cost <= sys.float_info.max:
-            raise GraphError(f"{place}: cost is {node.cost!r}; it must be zero or more, and finite")
+            raise GraphError(
+                "field-invalid",
+                f"{place}: cost is {node.cost!r}; it must be zero or more, and finite",
+            )
         self._check_size(node.memory, f"{place}: memory")
         self._check_size(node.workspace, f"{place}: workspace")
         for relation in ("dependencies", "after"):
             for other in getattr(node, relation):
                 if not isinstance(other, int) or not 0 <= other < number:
                     raise GraphError(
-                        f"{place}: {relation} names node {other}, which is not earlier"
+                        "reference-out-of-order",
+                        f"{place}: {relation} names node {other}, which is not earlier",
                     )
         for other in node.expired_by:
             if not isinstance(other, int) or not number < other < len(self.nodes):
-                raise GraphError(f"{place}: expired_by names node {other}, which is not later")
+                raise GraphError(
+                    "reference-out-of-order",
+                    f"{place}: expired_by names node {other}, which is not later",
+                )
 
     def _check_size(self, value: object, what: str) -> None:
         if not isinstance(value, int) or value < 0:
-            raise GraphError(f"{what} is {value!r}; a whole number of zero or more is expected")
+            raise GraphError(
+                "field-invalid", f"{what} is {value!r}; a whole number of zero or more is expected"
+            )
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -127,8 +138,9 @@ class ComputationGraph:
             return math.fsum(costs)
         except OverflowError:
             raise GraphError(
+                "costs-too-large",
                 f"{self.name}: the costs add up to more than {sys.float_info.max:g}; give them in "
-                "a larger unit"
+                "a larger unit",
             ) from None
 
     def save(self, path: str | Path) -> None:

@@ -28,7 +28,9 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         else:
             _replace(Path(os.path.realpath(path)), data)
     except OSError as error:
-        raise CheckmateError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise CheckmateError(
+            "file-unwritable", f"{path}: cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -57,7 +59,7 @@ def read_json(path: str | Path) -> Any:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file"
-        raise CheckmateError(f"{path}: cannot be read: {reason}") from error
+        raise CheckmateError("file-unreadable", f"{path}: cannot be read: {reason}") from error
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -65,11 +67,14 @@ def read_json(path: str | Path) -> Any:
         if error.pos >= len(text.rstrip()) or reason == "Unterminated string":
             reason += " (is the file cut short?)"
         raise CheckmateError(
-            f"{path}: line {error.lineno}, column {error.colno}: not JSON: {reason}"
+            "file-not-json",
+            f"{path}: line {error.lineno}, column {error.colno}: not JSON: {reason}",
         ) from error
     except RecursionError as error:
-        raise CheckmateError(f"{path}: cannot be read: it is nested too deeply") from error
+        raise CheckmateError(
+            "file-unreadable", f"{path}: cannot be read: it is nested too deeply"
+        ) from error
     except ValueError as error:  # Python reads no number of more than some thousand digits
         raise CheckmateError(
-            f"{path}: cannot be read: a number in it has too many digits"
+            "file-unreadable", f"{path}: cannot be read: a number in it has too many digits"
         ) from error

@@ -46,9 +46,9 @@ def to_document(nodes: Sequence[Node], **attributes: Any) -> dict[str, Any]:
 def from_document(document: Any, make: Callable[..., Graph], name: str) -> Graph:
     """As `read_graph`, of what has been read already; `name` is for a graph that has none."""
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
-        raise GraphError("not a graph: an object with a list 'nodes' is expected")
+        raise GraphError("not-a-graph", "not a graph: an object with a list 'nodes' is expected")
     if not document["nodes"]:
-        raise GraphError("the graph has no nodes")
+        raise GraphError("graph-empty", "the graph has no nodes")
     if document.get("format") == FORMAT:
         return make(**_from_own_format(document))
     return make(**from_node_link(document, name))
@@ -67,11 +67,11 @@ def read_graph(path: str | Path, make: Callable[..., Graph]) -> Graph:
     try:
         document = read_json(path)
     except CheckmateError as error:
-        raise GraphError(str(error)) from error
+        raise GraphError(error.code, str(error)) from error
     try:
         return from_document(document, make, Path(path).stem)
     except GraphError as error:
-        raise GraphError(f"{path}: {error}") from error
+        raise GraphError(error.code, f"{path}: {error}") from error
 
 
 def _node_to_json(node: Node) -> dict[str, Any]:
@@ -85,7 +85,9 @@ def _node_to_json(node: Node) -> dict[str, Any]:
 def _from_own_format(document: dict[str, Any]) -> dict[str, Any]:
     if document.get("version") != VERSION:
         raise GraphError(
-            f"version {document.get('version')!r} of the graph format; this release reads {VERSION}"
+            "format-version-unknown",
+            f"version {document.get('version')!r} of the graph format; this release reads "
+            f"{VERSION}",
         )
     count = len(document["nodes"])
     nodes = tuple(_node_from_json(place, raw, count) for place, raw in enumerate(document["nodes"]))
@@ -100,13 +102,13 @@ def _from_own_format(document: dict[str, Any]) -> dict[str, Any]:
 def _node_from_json(place: int, raw: Any, count: int) -> Node:
     where = f"nodes[{place}]"
     if not isinstance(raw, dict):
-        raise GraphError(f"{where} is {raw!r}; an object is expected")
+        raise GraphError("field-invalid", f"{where} is {raw!r}; an object is expected")
     unknown = set(raw) - set(_NODE_FIELDS)
     if unknown:
-        raise GraphError(f"{where} has the unknown field {min(unknown)!r}")
+        raise GraphError("field-unknown", f"{where} has the unknown field {min(unknown)!r}")
     for name in ("name", "cost", "memory"):
         if name not in raw:
-            raise GraphError(f"{where} has no {name!r}")
+            raise GraphError("field-missing", f"{where} has no {name!r}")
     values = dict(raw)
     values["name"] = str(raw["name"])
     values["cost"] = number(raw["cost"], f"{where}.cost")
@@ -117,21 +119,29 @@ def _node_from_json(place: int, raw: Any, count: int) -> Node:
         if name in raw:
             values[name] = _references(raw[name], f"{where}.{name}", count)
     if isinstance(raw.get("id"), bool) or not isinstance(raw.get("id"), int | str | None):
-        raise GraphError(f"{where}.id is {raw['id']!r}; a number or a text is expected")
+        raise GraphError(
+            "node-id-invalid", f"{where}.id is {raw['id']!r}; a number or a text is expected"
+        )
     for name in ("backward", "recomputable"):
         if not isinstance(raw.get(name, True), bool):
-            raise GraphError(f"{where}.{name} is {raw[name]!r}; true or false is expected")
+            raise GraphError(
+                "field-invalid", f"{where}.{name} is {raw[name]!r}; true or false is expected"
+            )
     if "operations" in raw:
         if not isinstance(raw["operations"], list):
-            raise GraphError(f"{where}.operations is {raw['operations']!r}; a list is expected")
+            raise GraphError(
+                "field-invalid", f"{where}.operations is {raw['operations']!r}; a list is expected"
+            )
         values["operations"] = tuple(str(each) for each in raw["operations"])
     return Node(**values)
 
 
 def _references(value: Any, where: str, count: int) -> tuple[int, ...]:
     if not isinstance(value, list):
-        raise GraphError(f"{where} is {value!r}; a list of node numbers is expected")
+        raise GraphError(
+            "field-invalid", f"{where} is {value!r}; a list of node numbers is expected"
+        )
     for each in value:
         if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < count:
-            raise GraphError(f"{where} names node {each!r}, which is not there")
+            raise GraphError("node-unknown", f"{where} names node {each!r}, which is not there")
     return tuple(value)

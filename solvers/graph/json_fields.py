@@ -18,11 +18,13 @@ def number(value: Any, where: str) -> float:
         GraphError: it is not.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise GraphError(f"{where} is {value!r}; a number is expected")
+        raise GraphError("field-invalid", f"{where} is {value!r}; a number is expected")
     found = cast(float, plain(value))
     # A comparison with NaN is false; and, unlike isfinite, it takes an int of any size.
     if not 0 <= found <= sys.float_info.max:
-        raise GraphError(f"{where} is {value}; it must be zero or more, and finite")
+        raise GraphError(
+            "field-invalid", f"{where} is {value}; it must be zero or more, and finite"
+        )
     return found
 
 
@@ -34,9 +36,11 @@ def whole_bytes(value: Any, where: str) -> int:
     """
     size = number(value, where)
     if size != int(size):
-        raise GraphError(f"{where} is {value}; a whole number of bytes is expected")
+        raise GraphError(
+            "field-invalid", f"{where} is {value}; a whole number of bytes is expected"
+        )
     if size >= 2**63:
-        raise GraphError(f"{where} is {value}; that is more than any memory")
+        raise GraphError("bytes-too-many", f"{where} is {value}; that is more than any memory")
     return int(size)
 
 
@@ -47,7 +51,7 @@ def flag(value: Any, where: str) -> bool:
         GraphError: it is neither.
     """
     if isinstance(value, str) or value not in (False, True):
-        raise GraphError(f"{where} is {value!r}; true or false is expected")
+        raise GraphError("field-invalid", f"{where} is {value!r}; true or false is expected")
     return bool(value)
 
 
@@ -58,5 +62,5 @@ def several(value: Any, where: str) -> Collection[Any]:
         GraphError: it is not.
     """
     if not isinstance(value, Collection) or isinstance(value, str | Mapping):
-        raise GraphError(f"{where} is {value!r}; a list is expected")
+        raise GraphError("field-invalid", f"{where} is {value!r}; a list is expected")
     return value

@@ -43,14 +43,18 @@ def from_networkx(graph: nx.Graph[Any], default_name: str = "graph") -> dict[str
         GraphError: it is not directed, has a cycle, or a node without cost and bytes.
     """
     if not graph.is_directed():
-        raise GraphError("an undirected graph: edges have to go from a value to what reads it")
+        raise GraphError(
+            "graph-undirected",
+            "an undirected graph: edges have to go from a value to what reads it",
+        )
     for key in graph:
         if not isinstance(key, int | str):
             raise GraphError(
-                f"node {key!r}: a number or a text is expected; see networkx.relabel_nodes"
+                "node-id-invalid",
+                f"node {key!r}: a number or a text is expected; see networkx.relabel_nodes",
             )
     if not len(graph):
-        raise GraphError("the graph has no nodes")
+        raise GraphError("graph-empty", "the graph has no nodes")
     document = {
         "nodes": [{**values, "id": key} for key, values in graph.nodes(data=True)],
         "links": [[source, target] for source, target in graph.edges()],

@@ -54,9 +54,12 @@ def _raw_nodes(listed: list[Any]) -> dict[Key, dict[str, Any]]:
     for place, raw in enumerate(listed):
         key = raw.get("id", raw.get("name")) if isinstance(raw, dict) else None
         if isinstance(key, bool) or not isinstance(key, int | str):
-            raise GraphError(f"nodes[{place}] has no 'id' or 'name' that is a number or a text")
+            raise GraphError(
+                "node-id-invalid",
+                f"nodes[{place}] has no 'id' or 'name' that is a number or a text",
+            )
         if key in raw_nodes:
-            raise GraphError(f"nodes[{place}] repeats the id {key!r}")
+            raise GraphError("node-id-twice", f"nodes[{place}] repeats the id {key!r}")
         raw_nodes[key] = raw
     return raw_nodes
 
@@ -68,7 +71,9 @@ def _dependencies(document: dict[str, Any], raw_nodes: Collection[Key]) -> Depen
         source, target = _ends(edge, f"{field}[{place}]")
         for end in (source, target):
             if not isinstance(end, int | str) or end not in dependencies:
-                raise GraphError(f"{field}[{place}] refers to node {end!r}, which is not there")
+                raise GraphError(
+                    "node-unknown", f"{field}[{place}] refers to node {end!r}, which is not there"
+                )
         dependencies[target].add(source)
     return dependencies
 
@@ -78,7 +83,7 @@ def _links(document: dict[str, Any]) -> tuple[str, list[Any]]:
         links = document.get(field)
         if isinstance(links, list):
             return field, links
-    raise GraphError("a list of edges is expected under 'links' or 'edges'")
+    raise GraphError("not-a-graph", "a list of edges is expected under 'links' or 'edges'")
 
 
 def _ends(edge: Any, where: str) -> tuple[Any, Any]:
@@ -88,7 +93,9 @@ def _ends(edge: Any, where: str) -> tuple[Any, Any]:
                 return edge[first], edge[second]
     if isinstance(edge, list) and len(edge) >= 2:
         return edge[0], edge[1]
-    raise GraphError(f"{where} is {edge!r}; an object with 'source' and 'target' is expected")
+    raise GraphError(
+        "field-invalid", f"{where} is {edge!r}; an object with 'source' and 'target' is expected"
+    )
 
 
 def _input_order(dependencies: Dependencies, given: Any) -> list[Key]:
@@ -102,7 +109,7 @@ def _input_order(dependencies: Dependencies, given: Any) -> list[Key]:
     rank = {key: place for place, key in enumerate(in_file)}
     order = topological_order([{rank[each] for each in dependencies[key]} for key in in_file])
     if len(order) < len(in_file):
-        raise GraphError(f"the graph has a cycle: {_cycle(in_file, dependencies)}")
+        raise GraphError("graph-cyclic", f"the graph has a cycle: {_cycle(in_file, dependencies)}")
     return [in_file[place] for place in order]
 
 
@@ -114,10 +121,13 @@ def _given_order(dependencies: Dependencies, given: Any) -> list[Key]:
         for each in (given if isinstance(given, list | tuple) else ())
     ]
     if len(order) != len(dependencies) or set(order) != set(dependencies):
-        raise GraphError("graph.order does not name every node once")
+        raise GraphError("node-order-incomplete", "graph.order does not name every node once")
     edge = _first_backward_edge(order, dependencies)
     if edge is not None:
-        raise GraphError(f"graph.order puts {edge[1]!r} before {edge[0]!r}, which it depends on")
+        raise GraphError(
+            "node-order-impossible",
+            f"graph.order puts {edge[1]!r} before {edge[0]!r}, which it depends on",
+        )
     return order
 
 
@@ -147,7 +157,9 @@ def _node(key: Key, raw: dict[str, Any], dependencies: set[Key], rank: dict[Key,
         others = several(raw.get(name, ()), f"{where}.{name}")
         for each in others:
             if not isinstance(each, Hashable) or each not in rank:
-                raise GraphError(f"{where}.{name} refers to node {each!r}, which is not there")
+                raise GraphError(
+                    "node-unknown", f"{where}.{name} refers to node {each!r}, which is not there"
+                )
         relations[name] = tuple(rank[each] for each in others)
     return Node(
         name=str(raw.get("name", key)),
@@ -168,9 +180,11 @@ def _cost_and_memory(raw: dict[str, Any], where: str) -> tuple[str, str]:
     for pair in DIALECTS:
         missing = [each for each in pair if each not in raw]
         if len(missing) == 1:
-            raise GraphError(f"{where} has no {missing[0]!r}")
+            raise GraphError("field-missing", f"{where} has no {missing[0]!r}")
         if not missing:
             return pair
     accepted = ", or ".join(f"{cost!r} and {memory!r}" for cost, memory in DIALECTS)
     had = ", ".join(repr(each) for each in raw) or "nothing"
-    raise GraphError(f"{where} has no cost and no bytes; give it {accepted} (it has {had})")
+    raise GraphError(
+        "field-missing", f"{where} has no cost and no bytes; give it {accepted} (it has {had})"
+    )

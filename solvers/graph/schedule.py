@@ -44,15 +44,17 @@ class Schedule:
         steps = np.nonzero(R)[1].tolist()
         if S[:1].any():
             raise ScheduleError(
+                "retained-from-nowhere",
                 f"stage 0 retains node {int(np.flatnonzero(S[0])[0])}, but nothing comes before it "
-                "(equation 1d)"
+                "(equation 1d)",
             )
         kept_from_nowhere = S[1:] & ~(R[:-1] | S[:-1])
         if kept_from_nowhere.any():
             t, node = map(int, np.argwhere(kept_from_nowhere)[0])
             raise ScheduleError(
+                "retained-from-nowhere",
                 f"stage {t + 1} retains node {node}, which stage {t} neither computes nor retains "
-                "(equation 1c)"
+                "(equation 1c)",
             )
         return Schedule(steps).without_useless(graph)
 

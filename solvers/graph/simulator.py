@@ -55,37 +55,45 @@ def simulate(graph: ComputationGraph, schedule: Schedule) -> Simulation:
     newest: list[int] = [-1] * len(graph)
     for position, number in enumerate(steps):
         if not 0 <= number < len(graph):
-            raise ScheduleError(f"step {position} computes node {number}, which is not there")
+            raise ScheduleError(
+                "node-unknown", f"step {position} computes node {number}, which is not there"
+            )
         node = graph.nodes[number]
         is_first = newest[number] < 0
         for read in node.dependencies:
             if newest[read] < 0:
                 raise ScheduleError(
+                    "computed-too-early",
                     f"step {position} computes {node.name!r} before {graph.nodes[read].name!r}, "
-                    "whose output it reads"
+                    "whose output it reads",
                 )
             last_read[newest[read]] = position
         if is_first:
             for other in node.after:
                 if newest[other] < 0:
                     raise ScheduleError(
+                        "computed-too-early",
                         f"step {position} computes {node.name!r} before "
-                        f"{graph.nodes[other].name!r}, which it must follow"
+                        f"{graph.nodes[other].name!r}, which it must follow",
                     )
         elif not node.recomputable:
             raise ScheduleError(
-                f"step {position} computes {node.name!r} again; it is stateful and may run once"
+                "stateful-node-repeated",
+                f"step {position} computes {node.name!r} again; it is stateful and may run once",
             )
         for other in node.expired_by:
             if newest[other] >= 0:
                 raise ScheduleError(
+                    "value-overwritten",
                     f"step {position} computes {node.name!r} after {graph.nodes[other].name!r} "
-                    "has overwritten a variable that it reads"
+                    "has overwritten a variable that it reads",
                 )
         newest[number] = position
     if -1 in newest:
         missing = newest.index(-1)
-        raise ScheduleError(f"node {graph.nodes[missing].name!r} is never computed")
+        raise ScheduleError(
+            "node-never-computed", f"node {graph.nodes[missing].name!r} is never computed"
+        )
     return _measure(graph, np.array(steps, dtype=np.int64), np.array(last_read, dtype=np.int64))
 
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-from solvers.errors import SolverError
+from solvers.errors import CheckmateWarning, SolverError
 from solvers.problem import PROVED, Problem, Status
 from solvers.programs.backends import Backend, can_stop, stoppable
 from solvers.programs.linear_program import LinearModel, LinearResult, Vector
@@ -69,7 +69,8 @@ def optimize(
     except SolverError as error:
         if _name(problem, _DEFAULT) == _DEFAULT or not problem.options.get("fallback", False):
             raise
-        warnings.warn(f"going on with HiGHS: {error}", stacklevel=2)
+        told = CheckmateWarning("backend-replaced", f"going on with HiGHS: {error}")
+        warnings.warn(told, stacklevel=2)
         by_default = replace(problem, options={**problem.options, "backend": _DEFAULT})
         return _in_background(by_default, model, start, while_waiting)
 
@@ -126,5 +127,7 @@ def _in_background(
     if errors:
         raise errors[0]
     if not results:
-        raise SolverError("the backend ended without an answer; its own message is above")
+        raise SolverError(
+            "backend-failed", "the backend ended without an answer; its own message is above"
+        )
     return results[0]

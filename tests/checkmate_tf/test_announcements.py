@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from checkmate_tf.announcements import announce
+from tests.messages import announces
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def logger():
 
 
 def test_without_logging_it_is_printed(capsys, logger):
-    announce("135 → 57 MiB")
+    announce("plan-made", "135 → 57 MiB")
     assert capsys.readouterr().err == "checkmate_tf: 135 → 57 MiB\n"
 
 
@@ -31,7 +32,7 @@ def test_a_log_on_the_terminal_shows_it_once(capsys, logger):
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    announce("135 → 57 MiB")
+    announce("plan-made", "135 → 57 MiB")
     assert capsys.readouterr().err == "checkmate_tf INFO 135 → 57 MiB\n"
 
 
@@ -40,7 +41,12 @@ def test_a_log_in_a_file_is_one_more_place(capsys, logger, tmp_path):
     handler = logging.FileHandler(path, encoding="utf-8")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    announce("135 → 57 MiB")
+    announce("plan-made", "135 → 57 MiB")
     handler.close()
     assert path.read_text(encoding="utf-8") == "135 → 57 MiB\n"
     assert capsys.readouterr().err == "checkmate_tf: 135 → 57 MiB\n"
+
+
+def test_the_record_has_the_code(logger):
+    with announces("plan-made", "57 MiB"):
+        announce("plan-made", "135 → 57 MiB")

@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 from checkmate_tf.batch_sizes import BatchSizes
+from tests.messages import warns
 
 
 def test_the_largest_batch_is_kept_where_the_user_has_said_none() -> None:
@@ -21,7 +22,7 @@ def test_the_largest_batch_is_kept_where_the_user_has_said_none() -> None:
 def test_a_batch_larger_than_said_is_planned_for_and_warned_of_once() -> None:
     sizes = BatchSizes(8)
     sizes.note(8)
-    with pytest.warns(UserWarning, match="a batch of 9 came, more than batch_size=8"):
+    with warns("larger-batch-came", "batch of 9", "batch_size=8"):
         sizes.note(9)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -34,7 +35,7 @@ def test_a_batch_larger_than_said_is_planned_for_and_warned_of_once() -> None:
 def test_inside_a_larger_function_the_consequence_is_said(said: int | None, known: int) -> None:
     sizes = BatchSizes(said)
     sizes.note(4)
-    with pytest.warns(UserWarning, match=f"a batch of 9 came, more than batch_size={known}; so"):
+    with warns("larger-batch-came", "batch of 9", f"batch_size={known}", "so be it"):
         assert sizes.note_inside(9, "so be it")
     assert not sizes.note_inside(9, "so be it")
     assert sizes.planned == 9

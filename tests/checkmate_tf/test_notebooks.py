@@ -16,7 +16,7 @@ display = PlanningDisplay(1, {"trace": 2.0})
 with display.under_way(), phase("solve"):
     print("the user's own")
     say("overhead 3.00 %")
-display.conclude("73 → 42 MiB")
+display.conclude("plan-made", "73 → 42 MiB")
 """
 
 STOPPED = """
@@ -33,7 +33,7 @@ SILENT = """
 display = PlanningDisplay(0, {"trace": 2.0})
 with display.under_way(), phase("solve"):
     pass
-display.conclude("73 → 42 MiB")
+display.conclude("plan-made", "73 → 42 MiB")
 """
 
 COUNTED = """

@@ -58,7 +58,7 @@ def test_phases_and_what_the_solver_says_stand_in_one_line(
     said = words(capsys.readouterr().err)
     assert "trace 2 s, extract 0 s, solve: overhead 3.00 %" in said
     say("nobody listens")
-    detail("nobody listens")
+    detail("plan-tried", "nobody listens")
     assert capsys.readouterr().err == ""
 
 
@@ -165,11 +165,11 @@ def test_each_phase_is_said_when_it_ends_or_rests(
             clock.now += 5
             with phase("emit"):
                 clock.now += 0.04  # not worth a line
-        detail("a plan")
+        detail("plan-tried", "a plan")
         clock.now += 1
     with display.under_way(), phase("emit"):
         clock.now += 0.06
-    display.conclude("done")
+    display.conclude("plan-made", "done")
     said = [each.removeprefix("checkmate_tf: ") for each in capsys.readouterr().err.splitlines()]
     expected = ["trace took 2.2 s", "solve took 3.0 s", "trials took 5.0 s", "a plan"]
     assert said == [*expected, "solve took 1.0 s", "emit took 0.1 s", "done"]
@@ -185,7 +185,7 @@ def test_a_log_on_the_terminal_has_lines_of_its_own(
     monkeypatch.setattr(logger, "level", logging.INFO)
     monkeypatch.setattr(logger, "_cache", {})
     with PlanningDisplay(1).under_way(), phase("solve"):
-        announce_beside("the kept plan does not fit")
+        announce_beside("kept-plan-unfit", "the kept plan does not fit")
         say("overhead 3.00 %")
     said = words(capsys.readouterr().err)
     assert said.count("the kept plan does not fit") == 1

@@ -11,6 +11,7 @@ from profiles.profile import Measurement, Profile
 from profiles.profile_files import read_profile, save_profile
 from solvers import CheckmateError
 from tests.fusions import FUSED
+from tests.messages import raises
 
 REDUCTION = Operation(
     "Mean",
@@ -55,32 +56,33 @@ def _broken(change: Any, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "names"),
     [
-        (lambda c: c.pop("format"), "not a profile: its format"),
-        (lambda c: c.update(format="checkmate_tf profile 99"), "not a profile: its format"),
-        (lambda c: c.pop("device"), "it has no 'device'"),
-        (lambda c: c.update(entries={}), "it has no 'entries'"),
-        (lambda c: c["entries"][1].update(seconds=0), "entry 1 .*can't have been measured"),
-        (lambda c: c["entries"][1].update(seconds="NaN"), "entry 1 .*can't have been measured"),
-        (lambda c: c["entries"][2].update(workspace=-1), "entry 2 .*can't have been measured"),
-        (lambda c: c["entries"][0].pop("seconds"), "entry 0 .*KeyError: 'seconds'"),
-        (lambda c: c["entries"].append(3), "entry 4 .*TypeError"),
+        (lambda c: c.pop("format"), ("checkmate_tf profile 1",)),
+        (lambda c: c.update(format="checkmate_tf profile 99"), ("checkmate_tf profile 1",)),
+        (lambda c: c.pop("device"), ("'device'",)),
+        (lambda c: c.update(entries={}), ("'entries'",)),
+        (lambda c: c["entries"][1].update(seconds=0), ("entry 1",)),
+        (lambda c: c["entries"][1].update(seconds="NaN"), ("entry 1",)),
+        (lambda c: c["entries"][2].update(workspace=-1), ("entry 2",)),
+        (lambda c: c["entries"][0].pop("seconds"), ("entry 0", "KeyError: 'seconds'")),
+        (lambda c: c["entries"].append(3), ("entry 4", "TypeError")),
         (
             lambda c: c["entries"][0]["operation"].update(inputs=["float32(8)"]),
-            "entry 0 .*is not a type and shape",
+            ("entry 0", "float32(8)"),
         ),
     ],
 )
-def test_a_broken_file_is_named_with_the_place(change: Any, message: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_named_with_the_place(
+    change: Any, names: tuple[str, ...], tmp_path: Path
+) -> None:
     path = tmp_path / "broken.json"
     _broken(change, path)
-    with pytest.raises(CheckmateError, match=message) as caught:
+    with raises(CheckmateError, "not-a-profile", path, *names):
         read_profile(path)
-    assert str(path) in str(caught.value)
 
 
 def test_a_file_that_is_no_json_says_where(tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text('{"format": ')
-    with pytest.raises(CheckmateError, match=r"cut\.json: line 1"):
+    with raises(CheckmateError, "file-not-json", "cut.json: line 1"):
         read_profile(tmp_path / "cut.json")

@@ -8,6 +8,7 @@ import pytest
 from solvers import Problem, Progress, Schedule, ScheduleError, Status
 from solvers.problem import answer
 from tests.graphs import SKIP
+from tests.messages import raises
 
 ONCE, TWICE = Schedule([0, 1, 2, 3, 4]), Schedule([0, 1, 2, 3, 0, 4])
 """Of SKIP: cost 5 at 9 bytes, cost 6 at 6 bytes."""
@@ -52,7 +53,7 @@ def test_an_answer_has_passed_the_simulator(
 
 
 def test_a_schedule_that_cannot_run_is_no_answer() -> None:
-    with pytest.raises(ScheduleError, match="never computed"):
+    with raises(ScheduleError, "node-never-computed"):
         answer(Problem(SKIP, 100), "me", Schedule([0, 1]))
 
 

@@ -174,6 +174,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Names], Callable[[Names], bool]]] = {
     "docs/distributed.md": (strategy_names, trains_replicas),
     "docs/files.md": (dict, lambda names: names["graph"].fixed_bytes == 0),
     "docs/largest-batch.md": (image_names, trains_by_its_plan),
+    "docs/messages.md": (dict, lambda names: names["told"] == "budget-without-unit"),
     "docs/plans.md": (kept_plan_names, is_saved),
     "docs/profiles.md": (dense_names, lambda names: isinstance(names["step"], RematerializedStep)),
     "docs/solvers.md": (graph_names, is_registered("mine")),

@@ -28,6 +28,7 @@ from tests.dense_steps import (
     same,
     some_weights,
 )
+from tests.messages import warns
 
 
 def test_a_new_optimizer_is_used_after_a_second_compile():
@@ -202,7 +203,7 @@ def test_a_changing_number_keeps_the_plan_and_is_named(weights):
         warnings.filterwarnings("ignore", message=OVER)
         for rate in (0.1, 0.2, 0.3):
             train(rate)
-    with pytest.warns(UserWarning, match=r"'rate'.*tensor") as caught:
+    with warns("retraced-often", "'rate'", "tensor") as caught:
         train(0.4)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -264,7 +265,7 @@ def test_an_input_signature_is_kept(weights):
 def test_arguments_whose_size_depends_on_values_run_without_a_plan(value, outer):
     step = checkmate_tf.rematerialize(lambda x, factor: x * tf.identity(factor), **QUICK)
     factor = tf.Variable(2.0)
-    with pytest.warns(UserWarning, match=f"{type(value).__name__}.*without a plan.*dense"):
+    with warns("argument-of-unknown-size", type(value).__name__, "dense"):
         doubled = outer(lambda x: step(x, factor))(value)
     assert np.array_equal(doubled.values, 2 * value.values)
     assert step.plan is None

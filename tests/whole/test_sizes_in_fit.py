@@ -14,6 +14,7 @@ from keras import layers
 import checkmate_tf
 from tests.costs import sweep
 from tests.dense_steps import QUICK, same, variables
+from tests.messages import warns
 
 OPTIONS = {**QUICK, "budget": "1GiB"}
 SIDES = (12, 20, 12, 16, 20)
@@ -163,7 +164,7 @@ def test_sizes_that_the_data_set_leaves_open():
         lambda: iter([images(side, 8) for side in (12, 12, 20, 20)]),
         output_signature=(tf.TensorSpec((8, None, None, 3)), tf.TensorSpec((8, 1))),
     )
-    with pytest.warns(UserWarning, match="larger than before"):
+    with warns("larger-sizes-came"):
         step = trained_alike(network, data, epochs=2, steps_per_epoch=2)
     small, large = (
         trained_alike(network, tf.data.Dataset.from_tensors(images(side, 8))) for side in SIDES[:2]

@@ -53,16 +53,18 @@ class CompiledPlanner:
         """
         if self._request.plan is not None:
             raise CheckmateError(
+                "xla-with-a-made-plan",
                 "a plan that was made before is for steps that XLA does not compile: give a "
-                "budget instead, or compile with jit_compile=False"
+                "budget instead, or compile with jit_compile=False",
             )
         with self._lock, apart(), noted_interrupts() as interrupts:
             with phase("extract"):
                 program = resolve(concrete, sizes)
             if has_several_replicas(program):
                 raise CheckmateError(
+                    "xla-with-replicas",
                     "the step of several replicas can't be planned for XLA: compile the model "
-                    "with jit_compile=False"
+                    "with jit_compile=False",
                 )
             _refuse_outer_tensors(program.concrete)
             workspaces = _workspaces(default_device())
@@ -139,7 +141,8 @@ def _refuse_outer_tensors(concrete: Any) -> None:
     """The step is compiled by itself, for which all that it reads must be there."""
     if any(not hasattr(captured, "numpy") for _, captured in captures(concrete)):
         raise CheckmateError(
+            "xla-reads-outer-tensors",
             "the step reads tensors of the function around it, so that XLA can't compile it by "
             "itself to say what it takes: give them to the step as arguments, and keep variables "
-            "outside of that function"
+            "outside of that function",
         )

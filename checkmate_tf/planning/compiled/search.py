@@ -138,7 +138,10 @@ class CompiledSearch:
         function = function_of(self.extracted.program.concrete, emit, compiled=True)
         self.tried.append(_Compiled(self._allocated(function), schedule, solution))
         plan = self._planned(self.tried[-1]).plan
-        detail(f"a plan: {format_bytes(plan.compiled_peak or 0)} compiled, {extra_in_words(plan)}")
+        detail(
+            "plan-tried",
+            f"a plan: {format_bytes(plan.compiled_peak or 0)} compiled, {extra_in_words(plan)}",
+        )
         self.interrupts.pass_on()
         return self.tried[-1]
 
@@ -162,6 +165,7 @@ class CompiledSearch:
         best = min((self.plain, *self.tried), key=lambda each: each.added)
         need = self.resident + best.added
         if best is self.plain:
+            code = "no-plan-saves-memory"
             note = (
                 f"compiled by XLA the step takes {format_bytes(plain, self.budget)}, and none of "
                 f"{len(self.tried)} plans takes less, so it runs as it is, over the budget of "
@@ -169,14 +173,15 @@ class CompiledSearch:
                 "keep it"
             )
         else:
+            code = "leanest-plan-over-budget"
             note = (
                 f"the leanest of {len(self.tried)} plans takes {format_bytes(need, self.budget)} "
                 f"once XLA has compiled it ({need} bytes), more than the budget of "
                 f"{format_bytes(self.budget, need)}; the step as it is takes {format_bytes(plain)}"
             )
             if self.request.on_infeasible != "min" and not under_way:
-                raise BudgetError(note, least=need)
-        warn_user(note)
+                raise BudgetError("budget-too-small", note, least=need)
+        warn_user(code, note)
         self.notes = (*self.notes, note)
         return replace(self._planned(best), beyond_budget=True, keeps=False)
 

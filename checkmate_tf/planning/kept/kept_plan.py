@@ -134,7 +134,7 @@ def kept_plan(entry: Entry) -> KeptPlan:
         )
         plan = Plan.from_json(entry.document)
         if plan.origin is None:
-            raise CheckmateError("it does not say what it was made for")
+            raise CheckmateError("not-a-kept-plan", "it does not say what it was made for")
         return KeptPlan(
             plan,
             keeps=read(facts, "keeps", bool),
@@ -145,7 +145,7 @@ def kept_plan(entry: Entry) -> KeptPlan:
             path=entry.path,
         )
     except CheckmateError as error:
-        raise CheckmateError(f"{entry.path}: {error}") from error
+        raise CheckmateError(error.code, f"{entry.path}: {error}") from error
 
 
 def _overhead(plan: Plan, graph: ComputationGraph) -> float:

@@ -95,13 +95,15 @@ class KeptPlans:
         why = kept.why_not(situation, self._request.budget.least)
         if kept.path is None:
             if why.startswith(OTHER_STEP):
-                raise CheckmateError(f"the plan can't be used: {why}; {_MAKE_ONE}")
+                raise CheckmateError(
+                    "plan-of-another-step", f"the plan can't be used: {why}; {_MAKE_ONE}"
+                )
             self._named_fits = True
         elif not why:
             plan_store.note_use(kept.path)
         if why:
             which = "the plan that was named" if kept.path is None else "the kept plan"
-            self._say(f"{which} is not taken, so another one is made: {why}")
+            self._say("plan-not-taken", f"{which} is not taken, so another one is made: {why}")
         return not why
 
     def keep(self, made: KeptPlan) -> str:
@@ -186,10 +188,15 @@ class KeptPlans:
         try:
             entry = plan_store.read_entry(path)
             if entry.key != key:
-                raise CheckmateError(f"{path}: it was made for something else than its name says")
+                raise CheckmateError(
+                    "not-a-kept-plan", f"{path}: it was made for something else than its name says"
+                )
             return kept_plan(entry)
         except CheckmateError as error:
-            self._say(f"a kept plan can't be read, so another one is made: {error}")
+            self._say(
+                "kept-plan-unreadable",
+                f"a kept plan can't be read, so another one is made: {error}",
+            )
             return None
 
     def _tell_difference(self, folder: Path, key: Mapping[str, Any]) -> None:
@@ -200,15 +207,16 @@ class KeptPlans:
                     (each for each in key if entry.key.get(each) != key[each]), "another release"
                 )
                 self._say(
+                    "kept-plan-unfit",
                     "a plan that is kept for this step and budget does not fit, so another one is "
                     f"made: its {name.replace('_', ' ')} is {_short(entry.key.get(name))}, and now "
-                    f"it is {_short(key[name])}"
+                    f"it is {_short(key[name])}",
                 )
                 return
 
-    def _say(self, line: str) -> None:
+    def _say(self, code: str, line: str) -> None:
         if self._request.verbose:
-            announce_beside(line)
+            announce_beside(code, line)
 
 
 _OF_THE_UNCHANGED_STEP = (

@@ -72,7 +72,9 @@ def read_entry(path: Path) -> Entry:
     document = read_json(path)
     kept = document.get("kept") if isinstance(document, dict) else None
     if not isinstance(kept, dict) or not isinstance(kept.get("key"), dict):
-        raise CheckmateError(f"{path}: not a kept plan: it has no 'kept' with a 'key'")
+        raise CheckmateError(
+            "not-a-kept-plan", f"{path}: not a kept plan: it has no 'kept' with a 'key'"
+        )
     return Entry(path, document)
 
 
@@ -94,7 +96,9 @@ def write_entry(path: Path, document: Mapping[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckmateError(f"{path.parent}: can't be made: {error.strerror}") from error
+        raise CheckmateError(
+            "folder-unwritable", f"{path.parent}: can't be made: {error.strerror}"
+        ) from error
     write_whole(path, json.dumps(document) + "\n")
     for each in _by_use(path.parent)[MOST_PLANS:]:
         with suppress(OSError):

@@ -46,8 +46,9 @@ def memory_curve(run: Callable[[], Any]) -> Curve:
     moments = sorted(each for plane in space.planes for each in _allocations(plane))
     if not moments:
         raise CheckmateError(
+            "memory-not-counted",
             "the profiler saw no allocation; set TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow "
-            "is imported"
+            "is imported",
         )
     return [((moment - moments[0][0]) / _PICOSECONDS, held) for moment, held in moments]
 

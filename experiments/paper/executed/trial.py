@@ -145,7 +145,7 @@ def train(trial: Trial) -> dict[str, Any]:
     figures: dict[str, Any] = {
         "resident": resident, "peaks": peaks[-max(1, settled) :], "seconds": seconds,
         "losses": losses, "ready": ready, "digests": digests(model),
-        "warnings": [str(each.message) for each in told if each.category is UserWarning],
+        "warnings": [str(each.message) for each in told if issubclass(each.category, UserWarning)],
     }  # fmt: skip
     plan = getattr(step, "plan", None)
     if plan is not None:

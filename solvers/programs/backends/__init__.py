@@ -61,7 +61,8 @@ def backend(name: str) -> Backend:
     entry = _BACKENDS[name]
     if importlib.util.find_spec(entry.package) is None:
         raise SolverError(
-            f"backend {name!r} needs the package {entry.package}: pip install '{entry.extra}'"
+            "backend-not-installed",
+            f"backend {name!r} needs the package {entry.package}: pip install '{entry.extra}'",
         )
     module = importlib.import_module(entry.module)
     if solver:
@@ -78,9 +79,13 @@ def check_name(name: str) -> None:
     """
     name, _, solver = str(name).partition(":")
     if solver and name != "cvxpy":
-        raise SolverError(f"backend '{name}:{solver}': only cvxpy has solvers to choose among")
+        raise SolverError(
+            "backend-unknown", f"backend '{name}:{solver}': only cvxpy has solvers to choose among"
+        )
     if name not in _BACKENDS:
-        raise SolverError(f"no backend {name!r}; there are: {', '.join(_BACKENDS)}")
+        raise SolverError(
+            "backend-unknown", f"no backend {name!r}; there are: {', '.join(_BACKENDS)}"
+        )
 
 
 def backend_names() -> tuple[list[str], list[str]]:

@@ -111,7 +111,8 @@ def check_solver(solver: str) -> None:
     """
     if solver.upper() not in found_solvers():
         raise SolverError(
-            f"cvxpy finds no MILP solver {solver!r}; it finds: {', '.join(found_solvers())}"
+            "backend-unknown",
+            f"cvxpy finds no MILP solver {solver!r}; it finds: {', '.join(found_solvers())}",
         )
 
 

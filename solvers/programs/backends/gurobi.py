@@ -42,13 +42,14 @@ def solve(
         if error.errno in _LICENCE_ERRORS:
             rows, columns = model.matrix.shape
             raise SolverError(
+                "backend-licence",
                 f"Gurobi's licence does not cover this model of {columns} variables and {rows} "
                 f"constraints ({error}). The licence inside pip's gurobipy ends at 2,000 of each; "
                 "a full one (free for academic use, from gurobi.com) goes into gurobi.lic. "
                 "Without one, backend 'cvxpy' or 'highs' and solver 'cutting_planes' work at any "
-                "size, and the option fallback=True goes on with HiGHS"
+                "size, and the option fallback=True goes on with HiGHS",
             ) from error
-        raise SolverError(f"Gurobi failed: {error}") from error
+        raise SolverError("backend-failed", f"Gurobi failed: {error}") from error
 
 
 def _optimize(program: gp.Model, model: LinearModel, start: Vector | None) -> LinearResult:

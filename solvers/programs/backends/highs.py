@@ -42,7 +42,10 @@ def solve(
     for name, value in options.items():
         program.setOptionValue(name, value)
     if program.passModel(_program(model)) == highspy.HighsStatus.kError:
-        raise SolverError("HiGHS does not accept the model: a coefficient is not a finite number")
+        raise SolverError(
+            "backend-refuses-model",
+            "HiGHS does not accept the model: a coefficient is not a finite number",
+        )
     if start is not None:
         point = highspy.HighsSolution()
         point.col_value = start.tolist()

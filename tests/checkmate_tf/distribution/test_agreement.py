@@ -11,6 +11,7 @@ from checkmate_tf.distribution import shared_plan
 from checkmate_tf.distribution.shared_plan import Worker, agree, this_worker
 from solvers import BudgetError, CheckmateError
 from solvers.graph.layer_graphs import unit_chain
+from tests.messages import raises
 
 FIRST, SECOND = Worker("worker 0", is_first=True), Worker("worker 1", is_first=False)
 
@@ -43,28 +44,28 @@ def test_the_others_get_what_the_first_one_made():
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("error", "kind", "code"),
     [
-        (BudgetError("too small", "too small", least=7), BudgetError),
-        (ValueError("no good"), CheckmateError),
+        (BudgetError("budget-too-small", "too small", least=7), BudgetError, "budget-too-small"),
+        (ValueError("no good"), CheckmateError, "first-worker-failed"),
     ],
 )
-def test_why_there_is_none_is_told_to_all(error, kind):
+def test_why_there_is_none_is_told_to_all(error, kind, code):
     with pytest.raises(type(error)):
         agree(FIRST, unit_chain(3), raising(error), 1.0)
-    with pytest.raises(kind) as caught:
+    with raises(kind, code) as caught:
         agree(SECOND, unit_chain(3), never, 1.0)
     assert getattr(caught.value, "least", None) == getattr(error, "least", None)
 
 
 def test_a_worker_that_has_traced_another_step_is_refused():
     agree(FIRST, unit_chain(3), lambda: 1, 1.0)
-    with pytest.raises(CheckmateError):
+    with raises(CheckmateError, "workers-differ"):
         agree(SECOND, unit_chain(4), never, 1.0)
 
 
 def test_who_waits_for_nothing_gives_up():
-    with pytest.raises(CheckmateError):
+    with raises(CheckmateError, "first-worker-silent"):
         agree(SECOND, unit_chain(3), never, 0.0)
 
 
@@ -73,9 +74,8 @@ def test_where_the_first_worker_is_gone_that_is_an_error(monkeypatch):
         raise tf.errors.UnavailableError(None, None, "connection refused")
 
     monkeypatch.setattr(shared_plan, "shared_between_workers", gone)
-    with pytest.raises(CheckmateError) as caught:
+    with raises(CheckmateError, "first-worker-gone", "connection refused"):
         agree(SECOND, unit_chain(3), never, 1.0)
-    assert "connection refused" in str(caught.value)
 
 
 def test_one_process_alone_is_no_worker():

@@ -26,7 +26,7 @@ WORKER = """
     seen = [worker.is_first]
 
     def too_small():
-        raise BudgetError("too small", least=7)
+        raise BudgetError("budget-too-small", "too small", least=7)
 
     def failing():
         raise ValueError("no good")
@@ -40,7 +40,8 @@ WORKER = """
         try:
             seen.append(agree(worker, unit_chain(layers), make, 100.0))
         except (CheckmateError, ValueError) as error:
-            seen.append([type(error).__name__, str(error), getattr(error, "least", None)])
+            code, least = getattr(error, "code", None), getattr(error, "least", None)
+            seen.append([type(error).__name__, code, str(error), least])
 
     ask(lambda: {"number": os.getpid()})
     ask(too_small)
@@ -85,16 +86,17 @@ def test_the_first_worker_decides_for_all_and_none_waits_for_ever():
     assert first == [
         True,
         {"number": started[0].pid},
-        ["BudgetError", "too small", 7],
-        ["ValueError", "no good", None],
+        ["BudgetError", "budget-too-small", "too small", 7],
+        ["ValueError", None, "no good", None],
         1,
     ]
     is_first, agreed, too_small, failed, another, *gone = second
     assert not is_first
     assert agreed == {"number": started[0].pid}
-    assert too_small == ["BudgetError", "on the first worker: too small", 7]
-    assert failed[0] == "CheckmateError"
-    assert "no good" in failed[1]
-    assert "another step than the first worker" in another[1]
+    said = "on the first worker: too small"
+    assert too_small == ["BudgetError", "budget-too-small", said, 7]
+    assert failed[:2] == ["CheckmateError", "first-worker-failed"]
+    assert "no good" in failed[2]
+    assert another[1] == "workers-differ"
     # TensorFlow may end the process of a worker whose first worker is gone, before it says so.
-    assert all("can't be reached" in each[1] for each in gone)
+    assert all(each[1] == "first-worker-gone" for each in gone)

@@ -57,7 +57,7 @@ def test_one_that_takes_too_long_is_stopped():
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [
-        (CheckmateError("too small; give 4 MiB"), "too small; give 4 MiB"),
+        (CheckmateError("budget-too-small", "too small; give 4 MiB"), "too small; give 4 MiB"),
         (ModuleNotFoundError("no", name="keras"), "keras is not installed: pip install"),
         (RuntimeError("two\nlines"), "RuntimeError: two lines; attach this report"),
     ],

@@ -15,6 +15,7 @@ from profiles.profile import Measurement, Profile
 from profiles.profile_files import save_profile
 from profiles.roofline import floating_point_operations
 from solvers import CheckmateError
+from tests.messages import raises
 
 
 @pytest.fixture(autouse=True)
@@ -106,14 +107,14 @@ def test_a_plan_says_what_was_not_measured(plain, tmp_path):
 def test_another_devices_profile_is_refused(tmp_path):
     path = tmp_path / "v100.json"
     save_profile(Profile("Tesla V100", tf.__version__), path)
-    with pytest.raises(CheckmateError, match="Tesla V100"):
+    with raises(CheckmateError, "profile-of-another-device", "Tesla V100"):
         checkmate_tf.load_profile(path)
     assert checkmate_tf.load_profile(path, other_device=True).device == "Tesla V100"
 
 
 @pytest.mark.parametrize("costs", ["guess", 3, None])
 def test_what_is_no_cost_model(costs):
-    with pytest.raises(CheckmateError, match="roofline, flops, device, profile"):
+    with raises(CheckmateError, "cost-model-unknown", "roofline, flops, device, profile"):
         check_cost_model(costs)
 
 

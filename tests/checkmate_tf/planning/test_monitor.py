@@ -12,6 +12,7 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
+from tests.messages import warns
 from tests.steps import noisy_question
 
 pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
@@ -63,7 +64,7 @@ def test_a_first_step_in_which_kernels_are_chosen_is_only_told(watched):
         run = MonitoredStep(step, budget, never, is_cold=True)
     else:
         run = partial(BudgetWatch(budget, never, is_cold=True).run, step)
-    with pytest.warns(UserWarning, match="more than the budget of .* kernels"):
+    with warns("over-budget-at-first"):
         run(tf.ones(1))
     for _ in range(12):
         run(tf.ones(1))
@@ -79,7 +80,7 @@ def test_a_step_over_its_budget_gets_a_leaner_plan():
         return small
 
     monitored = MonitoredStep(large, budget, leaner)
-    with pytest.warns(UserWarning, match="more than the budget of .*; planned again"):
+    with warns("over-budget-planned-again"):
         monitored(tf.ones(1))
     assert checkmate_tf.measure_peak(monitored, tf.ones(1)) <= budget
     assert len(margins) == 1
@@ -89,8 +90,8 @@ def test_a_step_over_its_budget_gets_a_leaner_plan():
 
 def test_it_gives_up_after_two_plans():
     monitored = MonitoredStep(allocating(8), 1, lambda margin: allocating(8))
-    for expected in ("planned again", "planned again", "also by this plan"):
-        with pytest.warns(UserWarning, match=expected):
+    for expected in ("planned-again", "planned-again", "plan-kept"):
+        with warns(f"over-budget-{expected}"):
             monitored(tf.ones(1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -99,10 +100,10 @@ def test_it_gives_up_after_two_plans():
 
 def test_no_leaner_plan_is_said_once():
     def impossible(margin):
-        raise checkmate_tf.BudgetError("budget 1 B is too small")
+        raise checkmate_tf.BudgetError("budget-too-small", "budget 1 B is too small")
 
     monitored = MonitoredStep(allocating(8), 1, impossible)
-    with pytest.warns(UserWarning, match="no leaner plan: budget 1 B is too small"):
+    with warns("over-budget-no-leaner-plan", "budget 1 B is too small"):
         monitored(tf.ones(1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -125,7 +126,7 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
     kept(x)
     budget, held = kept.plan.budget, kept.plan.measured_peak
     beside, bytes_beside = held_beside_a_step(24 << 20)
-    with pytest.warns(UserWarning, match="planned again"):
+    with warns("over-budget-planned-again"):
         kept(x)
     kept(x)  # a plan that misses by chance is made leaner once more
     assert kept.plan.budget == budget
@@ -138,7 +139,7 @@ def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
 
 def test_warnings_point_to_the_line_that_runs_the_step():
     monitored = MonitoredStep(allocating(8), 1, lambda margin: allocating(8))
-    with pytest.warns(UserWarning, match="planned again") as caught:
+    with warns("over-budget-planned-again") as caught:
         monitored(tf.ones(1))
     assert caught[0].filename == __file__
 

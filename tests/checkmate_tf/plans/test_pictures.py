@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from io import BytesIO
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import image
@@ -19,6 +18,7 @@ from checkmate_tf.plans.pictures import draw_plan
 from checkmate_tf.plans.plan import Plan
 from solvers import CheckmateError, ComputationGraph, simulate, solve
 from tests.graphs import SKIP, random_graphs
+from tests.messages import raises
 from tests.solvers.graph.test_lifetimes import random_schedule
 
 MEBIBYTE = 2**20
@@ -87,8 +87,12 @@ def test_a_picture_is_written_whole_or_not_at_all(tmp_path) -> None:
     assert image.imread(path).shape[:2] == tuple(figure.get_size_inches()[::-1] * 120)
     plan_of().plot(str(tmp_path / "plan.svg"))
     assert "</svg>" in (tmp_path / "plan.svg").read_text()
-    for name in ("plan", "plan.txt", "none/plan.png"):
-        with pytest.raises(CheckmateError, match=name):
+    for name, code in (
+        ("plan", "picture-format-unknown"),
+        ("plan.txt", "picture-format-unknown"),
+        ("none/plan.png", "file-unwritable"),
+    ):
+        with raises(CheckmateError, code, name):
             plan_of().plot(tmp_path / name)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["plan.png", "plan.svg"]
 
@@ -104,7 +108,7 @@ def test_json_is_what_is_saved(tmp_path) -> None:
 def test_without_matplotlib_it_is_said_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "checkmate_tf.plans.pictures")
-    with pytest.raises(CheckmateError, match="pip install matplotlib"):
+    with raises(CheckmateError, "package-missing", "pip install matplotlib"):
         plan_of().plot()
     shown = plan_of()._repr_html_()
     assert "peak, this plan" in shown

@@ -16,6 +16,7 @@ from checkmate_tf.memory.measure import held_bytes, measure_peak
 from solvers import Status, simulate, solve
 from tests.dense_steps import dense_model
 from tests.memory import memory_in_one_piece
+from tests.messages import raises
 
 MIB = 2**20
 WIDTH = 128
@@ -166,35 +167,35 @@ def test_without_the_memory_there_is_no_trial_run(question, monkeypatch, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "code"),
     [
-        ({"budget": "64KiB"}, "too small for a batch of 1"),
-        ({"budget": "50%"}, "give bytes"),
-        ({"budget": 10**30}, "the step refuses a batch of"),
-        ({"budget": None}, "budget= is missing"),
-        ({"budget": "2GiB", "device_memory": "1GiB"}, "more than the device's memory"),
-        ({"batch": None}, "batch= is missing"),
-        ({"batch": np.zeros((4, 8))}, "doesn't fit the step"),
-        ({"batch": (np.float32(1), 2.0)}, "batch dimension"),
-        ({"overhead": "much"}, "overhead is 'much'"),
-        ({"costs": "profile", "device_memory": "1GiB"}, "measures on this device"),
-        ({"costs": "device", "device_memory": "1GiB"}, "measures on this device"),
-        ({"step": keras.Sequential([keras.layers.Dense(1)])}, "not compiled"),
-        ({"step": 3}, "is no step"),
-        ({"step": lambda x, rate: x}, "the step computes nothing"),
+        ({"budget": "64KiB"}, "budget-too-small"),
+        ({"budget": "50%"}, "budget-not-in-bytes"),
+        ({"budget": 10**30}, "batch-refused"),
+        ({"budget": None}, "argument-missing"),
+        ({"budget": "2GiB", "device_memory": "1GiB"}, "budget-above-the-device"),
+        ({"batch": None}, "argument-missing"),
+        ({"batch": np.zeros((4, 8))}, "example-does-not-fit"),
+        ({"batch": (np.float32(1), 2.0)}, "example-without-batch"),
+        ({"overhead": "much"}, "argument-invalid"),
+        ({"costs": "profile", "device_memory": "1GiB"}, "costs-measured-here"),
+        ({"costs": "device", "device_memory": "1GiB"}, "costs-measured-here"),
+        ({"step": keras.Sequential([keras.layers.Dense(1)])}, "model-not-compiled"),
+        ({"step": 3}, "not-a-step"),
+        ({"step": lambda x, rate: x}, "step-empty"),
     ],
 )
-def test_bad_questions(question, changes, message):
+def test_bad_questions(question, changes, code):
     step, batch, _ = question
     asked = {"step": step, "budget": "4MiB", "batch": batch, "time_limit": 1, **changes}
-    with pytest.raises(CheckmateError, match=message):
+    with raises(CheckmateError, code):
         checkmate_tf.largest_batch(**asked)
 
 
 def test_what_does_not_grow():
     step = chain(tf.Variable(tf.ones((WIDTH, WIDTH))))
     batch = tf.TensorSpec((None, 0)), np.zeros((8, WIDTH), np.float32)
-    with pytest.raises(CheckmateError, match="nothing that the step holds grows"):
+    with raises(CheckmateError, "nothing-grows-with-the-batch"):
         checkmate_tf.largest_batch(lambda x, other: step(other, 1.0), "1MiB", batch)
 
 

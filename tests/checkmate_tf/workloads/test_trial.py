@@ -75,7 +75,7 @@ def test_times_are_those_of_steps_in_turn():
     ("error", "status"),
     [
         (tf.errors.ResourceExhaustedError(None, None, "no room"), trial.EXHAUSTED),
-        (BudgetError("too small"), trial.TOO_SMALL),
+        (BudgetError("budget-too-small", "too small"), trial.TOO_SMALL),
     ],
 )
 def test_an_end_without_figures_has_a_status(tmp_path, error, status):

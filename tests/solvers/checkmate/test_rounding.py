@@ -10,6 +10,7 @@ from solvers.problem import Problem
 from solvers.programs.backends import backend
 from tests.costs import sweep
 from tests.graphs import SMALL_UNET_OPTIMA, random_graphs, shared_graph, small_unet
+from tests.messages import raises
 
 
 def lp_value(graph: ComputationGraph, activation_budget: int, printed: bool) -> float:
@@ -112,7 +113,7 @@ def test_randomized_rounding_is_reproducible() -> None:
 
 
 def test_an_unknown_rounding_is_refused() -> None:
-    with pytest.raises(SolverError, match="rounding"):
+    with raises(SolverError, "option-invalid", "rounding"):
         solve(unit_chain(8), 5, "lp_rounding", rounding="upwards")
 
 

@@ -9,6 +9,7 @@ from solvers.graph import BoolMatrix, input_order_peak
 from solvers.graph.layer_graphs import unit_chain, vgg19
 from solvers.graph.matrices import matrix_peak
 from tests.graphs import NAMED, U_SHAPE, random_graphs, shared_graph
+from tests.messages import raises
 
 HEURISTICS = [name for name, entry in SOLVERS.items() if "heuristics" in entry.location]
 
@@ -93,7 +94,7 @@ def test_the_simulator_lets_greedy_keep_more_than_the_matrices_do() -> None:
 
 @pytest.mark.parametrize("name", ["chen_sqrt", "chen_greedy"])
 def test_chens_rules_refuse_what_is_not_a_chain(name: str) -> None:
-    with pytest.raises(SolverError, match="not a chain"):
+    with raises(SolverError, "graph-not-a-chain"):
         solve(U_SHAPE, "90%", name)
 
 
@@ -110,7 +111,7 @@ def test_what_one_node_needs_is_a_proof_for_every_rule() -> None:
 
 
 def test_an_unknown_accounting_is_refused() -> None:
-    with pytest.raises(SolverError, match="accounting"):
+    with raises(SolverError, "option-invalid", "accounting"):
         solve(unit_chain(3), 10, "checkpoint_all", accounting="guess")
 
 

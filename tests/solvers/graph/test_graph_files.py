@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from solvers import ComputationGraph, GraphError, Node
 from tests.graphs import random_graphs
+from tests.messages import raises
 
 EVERY_FIELD = ComputationGraph(
     (
@@ -131,77 +132,98 @@ NODE = {"id": 0, "cost_cpu": 1, "cost_ram": 1}
 
 
 @pytest.mark.parametrize(
-    ("document", "message"),
+    ("document", "told"),
     [
-        ("", "line 1, column 1: not JSON"),
-        ('{"nodes": [{"id": 0, "cost', r"line 1, column \d+: not JSON.*cut short"),
-        ('{"nodes":\n[1,,2]}', "line 2, column 4: not JSON"),
-        ("[" * 10**5, "cannot be read: it is nested too deeply"),
-        ('{"nodes": [' + "1" * 5000 + "]}", "cannot be read: a number in it has too many digits"),
-        ([1, 2], "not a graph"),
-        ({"nodes": 7}, "not a graph"),
-        ({"nodes": []}, "the graph has no nodes"),
-        (_own(A, version=2), "version 2 of the graph format; this release reads 1"),
-        (_own(A, fixed_bytes=-1), "fixed_bytes is -1"),
-        (_own(A, "b"), r"nodes\[1\] is 'b'; an object is expected"),
-        (_own(A | {"colour": 1}), r"nodes\[0\] has the unknown field 'colour'"),
-        (_own({"name": "a", "memory": 1}), r"nodes\[0\] has no 'cost'"),
-        (_own(A | {"cost": -1}), r"nodes\[0\].cost is -1"),
-        (_own(A | {"cost": float("nan")}), r"nodes\[0\].cost is nan"),
-        (_own(A | {"cost": float("inf")}), r"nodes\[0\].cost is inf"),
-        (_own(A | {"cost": 10**400}), r"nodes\[0\].cost is 1000"),
-        (_own(A | {"cost": "1"}), r"nodes\[0\].cost is '1'; a number is expected"),
-        (_own(A | {"memory": True}), r"nodes\[0\].memory is True; a number is expected"),
-        (_own(A | {"memory": 1.5}), r"nodes\[0\].memory is 1.5; a whole number of bytes"),
-        (_own(A | {"memory": 2**63}), r"nodes\[0\].memory is 9223372036854775808; that is more"),
-        (_own(A | {"backward": "no"}), r"nodes\[0\].backward is 'no'; true or false"),
-        (_own(A | {"id": [1]}), r"nodes\[0\].id is \[1\]; a number or a text"),
-        (_own(A | {"id": True}), r"nodes\[0\].id is True; a number or a text"),
-        (_own(A | {"operations": "Add"}), r"nodes\[0\].operations is 'Add'; a list"),
-        (_own(A | {"dependencies": 0}), r"nodes\[0\].dependencies is 0; a list"),
-        (_own(A, A | {"dependencies": [2]}), r"nodes\[1\].dependencies names node 2, which is not"),
+        ("", ("file-not-json", "line 1, column 1")),
+        ('{"nodes": [{"id": 0, "cost', ("file-not-json", "line 1, column 2", "cut short")),
+        ('{"nodes":\n[1,,2]}', ("file-not-json", "line 2, column 4")),
+        ("[" * 10**5, ("file-unreadable",)),
+        ('{"nodes": [' + "1" * 5000 + "]}", ("file-unreadable",)),
+        ([1, 2], ("not-a-graph",)),
+        ({"nodes": 7}, ("not-a-graph",)),
+        ({"nodes": []}, ("graph-empty",)),
+        (_own(A, version=2), ("format-version-unknown", 2, 1)),
+        (_own(A, fixed_bytes=-1), ("field-invalid", "fixed_bytes", -1)),
+        (_own(A, "b"), ("field-invalid", "nodes[1]", "'b'")),
+        (_own(A | {"colour": 1}), ("field-unknown", "nodes[0]", "'colour'")),
+        (_own({"name": "a", "memory": 1}), ("field-missing", "nodes[0]", "'cost'")),
+        (_own(A | {"cost": -1}), ("field-invalid", "nodes[0].cost", -1)),
+        (_own(A | {"cost": float("nan")}), ("field-invalid", "nodes[0].cost", "nan")),
+        (_own(A | {"cost": float("inf")}), ("field-invalid", "nodes[0].cost", "inf")),
+        (_own(A | {"cost": 10**400}), ("field-invalid", "nodes[0].cost", 1000)),
+        (_own(A | {"cost": "1"}), ("field-invalid", "nodes[0].cost", "'1'")),
+        (_own(A | {"memory": True}), ("field-invalid", "nodes[0].memory", True)),
+        (_own(A | {"memory": 1.5}), ("field-invalid", "nodes[0].memory", 1.5)),
+        (_own(A | {"memory": 2**63}), ("bytes-too-many", "nodes[0].memory", 2**63)),
+        (_own(A | {"backward": "no"}), ("field-invalid", "nodes[0].backward", "'no'")),
+        (_own(A | {"id": [1]}), ("node-id-invalid", "nodes[0]", [1])),
+        (_own(A | {"id": True}), ("node-id-invalid", "nodes[0]", True)),
+        (_own(A | {"operations": "Add"}), ("field-invalid", "nodes[0].operations", "'Add'")),
+        (_own(A | {"dependencies": 0}), ("field-invalid", "nodes[0].dependencies", 0)),
+        (_own(A, A | {"dependencies": [2]}), ("node-unknown", "nodes[1].dependencies", 2)),
         (
             _own(A, A | {"dependencies": [1]}),
-            "'a' .number 1.: dependencies names node 1, .* earlier",
+            ("reference-out-of-order", "'a' (number 1)", "dependencies"),
         ),
-        ({"nodes": [NODE]}, "a list of edges is expected under 'links' or 'edges'"),
-        ({"nodes": [NODE, NODE], "links": []}, r"nodes\[1\] repeats the id 0"),
-        ({"nodes": [{"cost_ram": 1}], "links": []}, r"nodes\[0\] has no 'id' or 'name'"),
-        ({"nodes": [{"id": 0, "cost_ram": 1}], "links": []}, "node 0 has no 'cost_cpu'"),
+        ({"nodes": [NODE]}, ("not-a-graph", "'links'", "'edges'")),
+        ({"nodes": [NODE, NODE], "links": []}, ("node-id-twice", "nodes[1]", 0)),
+        ({"nodes": [{"cost_ram": 1}], "links": []}, ("node-id-invalid", "nodes[0]")),
+        (
+            {"nodes": [{"id": 0, "cost_ram": 1}], "links": []},
+            ("field-missing", "node 0", "'cost_cpu'"),
+        ),
         (
             {"nodes": [{"id": 0}], "links": []},
-            "node 0 has no cost and no bytes; give it .cost. and",
+            ("field-missing", "node 0", "'cost'"),
         ),
-        ({"nodes": [NODE | {"cost_cpu": -2}], "links": []}, "node 0.cost_cpu is -2"),
-        ({"nodes": [NODE | {"cost_ram": float("nan")}], "links": []}, "node 0.cost_ram is nan"),
-        ({"nodes": [NODE | {"id": True}], "links": []}, r"nodes\[0\] has no 'id' or 'name'"),
+        (
+            {"nodes": [NODE | {"cost_cpu": -2}], "links": []},
+            ("field-invalid", "node 0.cost_cpu", -2),
+        ),
+        (
+            {"nodes": [NODE | {"cost_ram": float("nan")}], "links": []},
+            ("field-invalid", "node 0.cost_ram", "nan"),
+        ),
+        ({"nodes": [NODE | {"id": True}], "links": []}, ("node-id-invalid", "nodes[0]")),
         # A text is true, whatever it says.
-        ({"nodes": [NODE | {"backward": "false"}], "links": []}, "node 0.backward is 'false'"),
-        ({"nodes": [NODE | {"recomputable": None}], "links": []}, "node 0.recomputable is None"),
-        ({"nodes": [NODE | {"after": 0}], "links": []}, "node 0.after is 0; a list"),
-        ({"nodes": [NODE | {"expired_by": "0"}], "links": []}, "node 0.expired_by is '0'; a list"),
-        ({"nodes": [NODE | {"after": [[]]}], "links": []}, r"node 0.after refers to node \[\]"),
-        ({"nodes": [NODE | {"operations": None}], "links": []}, "node 0.operations is None"),
-        ({"nodes": [NODE], "links": [7]}, r"links\[0\] is 7; an object with 'source'"),
-        ({"nodes": [NODE], "edges": [[0, 5]]}, r"edges\[0\] refers to node 5, which is not there"),
-        ({"nodes": [NODE], "links": [[[], 0]]}, r"links\[0\] refers to node \[\], which is not"),
-        (_link([(0, 1), (1, 2), (2, 1)], [0, 1, 2]), "the graph has a cycle: 1 → 2 → 1"),
-        (_link([("a", "a")], ["a"]), "the graph has a cycle: 'a' → 'a'"),
-        (_link([(0, 1)], [0, 1], graph={"order": [1, 0]}), "puts 1 before 0, which it depends on"),
-        (_link([], [0, 1], graph={"order": [0]}), "graph.order does not name every node once"),
-        (_link([], [1, "1"], graph={"order": [1, 1]}), "does not name every node once"),
-        (_link([], [0, 1], graph={"order": [0, []]}), "does not name every node once"),
+        (
+            {"nodes": [NODE | {"backward": "false"}], "links": []},
+            ("field-invalid", "node 0.backward", "'false'"),
+        ),
+        (
+            {"nodes": [NODE | {"recomputable": None}], "links": []},
+            ("field-invalid", "node 0.recomputable", None),
+        ),
+        ({"nodes": [NODE | {"after": 0}], "links": []}, ("field-invalid", "node 0.after", 0)),
+        (
+            {"nodes": [NODE | {"expired_by": "0"}], "links": []},
+            ("field-invalid", "node 0.expired_by", "'0'"),
+        ),
+        ({"nodes": [NODE | {"after": [[]]}], "links": []}, ("node-unknown", "node 0.after", [])),
+        (
+            {"nodes": [NODE | {"operations": None}], "links": []},
+            ("field-invalid", "node 0.operations", None),
+        ),
+        ({"nodes": [NODE], "links": [7]}, ("field-invalid", "links[0]", 7)),
+        ({"nodes": [NODE], "edges": [[0, 5]]}, ("node-unknown", "edges[0]", 5)),
+        ({"nodes": [NODE], "links": [[[], 0]]}, ("node-unknown", "links[0]", [])),
+        (_link([(0, 1), (1, 2), (2, 1)], [0, 1, 2]), ("graph-cyclic", "1 → 2 → 1")),
+        (_link([("a", "a")], ["a"]), ("graph-cyclic", "'a' → 'a'")),
+        (_link([(0, 1)], [0, 1], graph={"order": [1, 0]}), ("node-order-impossible", "1 before 0")),
+        (_link([], [0, 1], graph={"order": [0]}), ("node-order-incomplete",)),
+        (_link([], [1, "1"], graph={"order": [1, 1]}), ("node-order-incomplete",)),
+        (_link([], [0, 1], graph={"order": [0, []]}), ("node-order-incomplete",)),
         (
             _link([], [0, 1], graph={"order": [0, 1, 1]}),
-            "graph.order does not name every node once",
+            ("node-order-incomplete",),
         ),
     ],
 )
 def test_a_broken_file_is_refused_with_file_and_place(
-    tmp_path: Path, document: Any, message: str
+    tmp_path: Path, document: Any, told: tuple[str, ...]
 ) -> None:
     path = _file(tmp_path, document)
-    with pytest.raises(GraphError, match=message) as caught:
+    with raises(GraphError, *told) as caught:
         ComputationGraph.load(path)
     assert str(caught.value).count(str(path)) == 1
 
@@ -212,12 +234,12 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path) -> None:
     text = path.read_text().rstrip()
     for end in range(len(text)):
         path.write_text(text[:end])
-        with pytest.raises(GraphError, match=r"line \d+, column \d+: not JSON"):
+        with raises(GraphError, "file-not-json", "line ", "column "):
             ComputationGraph.load(path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(GraphError, match=r"none\.json: cannot be read: No such file"):
+    with raises(GraphError, "file-unreadable", "none.json"):
         ComputationGraph.load(tmp_path / "none.json")
 
 
@@ -226,5 +248,5 @@ def test_the_file_is_named_even_where_it_is_called_like_a_field(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _file(tmp_path, _link([], [0], graph={"order": []}), "graph")
-    with pytest.raises(GraphError, match=r"^graph: graph\.order"):
+    with raises(GraphError, "node-order-incomplete", "graph: graph.order"):
         ComputationGraph.load("graph")

@@ -13,6 +13,7 @@ from hypothesis import given
 
 from solvers import ComputationGraph, GraphError, Node, solve
 from tests.graphs import random_graphs
+from tests.messages import raises
 
 
 @given(random_graphs(most=9))
@@ -61,14 +62,14 @@ def test_a_file_of_networkx_reads_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("graph", "message"),
+    ("graph", "told"),
     [
-        (nx.Graph([(0, 1)]), "an undirected graph"),
-        (nx.DiGraph(), "no nodes"),
-        (nx.DiGraph([((0, 1), (1, 2))]), "relabel_nodes"),
-        (nx.DiGraph([(0, 1)]), "node 0 has no cost and no bytes; give it 'cost' and 'memory', or"),
+        (nx.Graph([(0, 1)]), ("graph-undirected",)),
+        (nx.DiGraph(), ("graph-empty",)),
+        (nx.DiGraph([((0, 1), (1, 2))]), ("node-id-invalid", "(0, 1)", "networkx.relabel_nodes")),
+        (nx.DiGraph([(0, 1)]), ("field-missing", "node 0", "'cost' and 'memory'")),
     ],
 )
-def test_what_is_no_graph(graph: nx.Graph[int], message: str) -> None:
-    with pytest.raises(GraphError, match=message):
+def test_what_is_no_graph(graph: nx.Graph[int], told: tuple[str, ...]) -> None:
+    with raises(GraphError, *told):
         ComputationGraph.from_networkx(graph)

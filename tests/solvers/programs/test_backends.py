@@ -9,6 +9,7 @@ from solvers.graph.layer_graphs import unit_chain, vgg19
 from solvers.programs.backends import backend
 from solvers.programs.certificates import dual_bound, satisfies
 from tests.graphs import NAMED, Expected
+from tests.messages import raises, warns
 
 PACKAGES = {"cvxpy": "cvxpy", "cvxpy:SCIPY": "cvxpy", "gurobi": "gurobipy", "highs": "highspy"}
 BACKENDS = [name for name, package in PACKAGES.items() if find_spec(package) is not None]
@@ -63,14 +64,14 @@ def test_gurobis_small_licence_is_explained_and_highs_steps_in_when_asked() -> N
     pytest.importorskip("gurobipy")
     graph = vgg19()
     budget = graph.fixed_bytes + 51_380_224
-    with pytest.raises(SolverError, match="licence"):
+    with raises(SolverError, "backend-licence"):
         solve(graph, budget, "milp", backend="gurobi")
-    with pytest.warns(UserWarning, match="going on with HiGHS"):
+    with warns("backend-replaced"):
         solution = solve(graph, budget, "milp", backend="gurobi", fallback=True)
     assert solution.cost == 58_982_891_520
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SolverError, match="needs the package gurobipy"):
+    with raises(SolverError, "backend-not-installed", "gurobipy"):
         backend("gurobi")

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from checkmate_tf import CheckmateWarning
 from checkmate_tf.memory.measure import held_bytes
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 
@@ -19,6 +20,9 @@ pytestmark = pytest.mark.usefixtures("memory_in_one_piece")
 MANY = 40 << 20
 TOO_MANY = 2 * MANY
 """Also where threads of other tests let some bytes go meanwhile."""
+
+OVER_BUDGET = ("leanest-plan-over-budget", "no-plan-saves-memory")
+"""Codes: XLA may leave of a plan what it likes."""
 
 
 @pytest.fixture
@@ -36,8 +40,9 @@ def rematerialized(**options):
 def test_what_was_too_little_is_planned_anew_where_there_is_enough(x):
     step = rematerialized(on_infeasible="min")
     beside = tf.zeros((TOO_MANY,), tf.uint8)
-    with pytest.warns(UserWarning, match="more than the budget|over the budget"):
+    with pytest.warns(CheckmateWarning) as caught:
         step(x, 1.0)
+    assert caught[0].message.code in OVER_BUDGET
     assert step.plan.compiled_peak > step.plan.budget
     del beside
     with warnings.catch_warnings():
@@ -52,7 +57,8 @@ def test_training_under_way_does_not_end_for_what_is_held_beside_it(x):
     step = rematerialized()
     step(x, 1.0)
     beside = tf.zeros((TOO_MANY,), tf.uint8)
-    with pytest.warns(UserWarning, match="more than the budget|over the budget"):
+    with pytest.warns(CheckmateWarning) as caught:
         loss, _ = step(x, 2.0)
+    assert caught[0].message.code in OVER_BUDGET
     assert float(loss) == pytest.approx(float(step.function(x, 2.0)[0]), rel=1e-4)
     del beside

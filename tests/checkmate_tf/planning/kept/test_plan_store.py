@@ -21,6 +21,7 @@ from checkmate_tf.planning.kept.plan_store import (
 )
 from solvers import CheckmateError
 from tests.checkmate_tf.plans.test_documents import plan_of_a_step
+from tests.messages import raises
 
 KEY = {"content": "0123456789abcdef0123", "budget": "50%", "tensorflow": "2.21.0"}
 
@@ -94,11 +95,11 @@ def test_a_reader_never_sees_half_a_file(folder: Path) -> None:
 
 def test_what_cannot_be_written_or_is_gone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckmateError, match="can't be made"):
+    with raises(CheckmateError, "folder-unwritable"):
         write_entry(tmp_path / "file" / "plans" / "x.json", entry())
     remove(tmp_path / "nothing.json")
     (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(CheckmateError, match="not a kept plan"):
+    with raises(CheckmateError, "not-a-kept-plan"):
         read_entry(tmp_path / "other.json")
 
 

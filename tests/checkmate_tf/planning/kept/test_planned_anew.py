@@ -11,6 +11,7 @@ import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.trial import trial_run
 from tests.checkmate_tf.planning.kept.starts import DEPTH, start
+from tests.messages import announces, warns
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -41,15 +42,13 @@ def no_room(monkeypatch):
         yield patch
 
 
-def test_a_trial_run_that_failed_is_made_at_the_next_start(
-    step, x, counted, no_room, searches, capsys
-):
+def test_a_trial_run_that_failed_is_made_at_the_next_start(step, x, counted, no_room, searches):
     first, _ = start(step, x)
     assert first.plan.measured_peak is None
     assert first.plan.measured_baseline_peak is None
     no_room.undo()
-    second, _ = start(step, x)
-    assert "a trial run failed when it was made" in capsys.readouterr().err
+    with announces("plan-not-taken", "trial run"):
+        second, _ = start(step, x)
     assert second.plan.measured_peak is not None
     assert second.plan.measured_baseline_peak is not None
     searches.clear()
@@ -79,45 +78,41 @@ def test_a_step_that_refuses_made_up_inputs_is_tried_at_no_later_start(step, x, 
 
 
 @pytest.mark.usefixtures("memory_in_one_piece")
-def test_more_that_is_held_beside_it_plans_anew(step, x, counted, capsys):
+def test_more_that_is_held_beside_it_plans_anew(step, x, counted):
     budget = held_bytes() + DEPTH * x.dtype.size * x.shape.num_elements()
     asked = {"budget": budget, "on_infeasible": "min"}  # the rule may know no leaner plan
     first, _ = start(step, x, **asked)
     room = budget - max(first.plan.predicted_peak, first.plan.measured_peak)
     beside = tf.zeros((room + (8 << 20),), tf.uint8)
-    capsys.readouterr()
-    second, _ = start(step, x, **asked)
-    said = capsys.readouterr().err
-    assert "is not taken, so another one is made: it may need" in said
-    assert "more are held beside it than when it was made" in said
+    with announces("plan-not-taken", "held beside it"):
+        second, _ = start(step, x, **asked)
     assert second.plan.origin.resident - first.plan.origin.resident > room
     del beside
 
 
 @pytest.mark.usefixtures("memory_in_one_piece")
-def test_what_was_too_little_is_planned_anew_where_there_is_enough(step, x, counted, capsys):
+def test_what_was_too_little_is_planned_anew_where_there_is_enough(step, x, counted):
     """The leanest plan of a start beside another model is not that of one without it."""
     room = 40 << 20
     asked = {"budget": held_bytes() + room, "on_infeasible": "min"}
     other_model = tf.zeros((2 * room,), tf.uint8)  # others may let some bytes go meanwhile
-    with pytest.warns(UserWarning, match="is too small"):
+    with warns("leanest-plan-runs"):
         first, _ = start(step, x, **asked)
     assert first.plan.overhead > 0
     del other_model
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), announces("plan-not-taken", "free for it"):
         warnings.simplefilter("error")
         second, _ = start(step, x, **asked)
-    assert "more are free for it" in capsys.readouterr().err
     assert second.plan.overhead == 0
 
 
 def test_the_leanest_plan_is_found_again_where_nothing_has_changed(step, x, searches):
     """Even the variables take more than such a budget."""
     asked = {"budget": 10_000, "on_infeasible": "min"}
-    with pytest.warns(UserWarning, match="is too small"):
+    with warns("leanest-plan-runs"):
         schedule = start(step, x, **asked)[0].plan.schedule  # nothing else of it stays
     searches.clear()
-    with pytest.warns(UserWarning, match="is too small"):
+    with warns("kept-plan-over-budget"):
         second, _ = start(step, x, **asked)
     assert searches == []
     assert second.plan.schedule == schedule
