@@ -14,6 +14,7 @@ from keras import layers
 import checkmate_tf
 from checkmate_tf.step import RematerializedStep
 from solvers import CheckmateError
+from tests.costs import sweep
 from tests.dense_steps import BATCH, QUICK, SIZE, adam, dense_model, fit, numbers, same, variables
 from tests.messages import codes, raises, warns
 
@@ -63,7 +64,7 @@ def attached(model, **options):
     return checkmate_tf.rematerialize(model, **{**QUICK, "batch_size": BATCH, **options})
 
 
-@pytest.mark.parametrize("make", [functional, sequential, Counting])
+@pytest.mark.parametrize("make", sweep([Counting, functional, sequential]))
 def test_fit_and_train_on_batch_and_a_later_compile(make):
     def train(model):
         fit(model, validation_data=numbers(seed=2))

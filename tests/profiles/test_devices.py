@@ -21,6 +21,7 @@ def test_a_processor_is_named_with_its_cores_and_kernels() -> None:
     assert name.endswith("oneDNN")
 
 
+@pytest.mark.slow
 def test_with_and_without_one_dnn_are_two_devices() -> None:
     names = {
         subprocess.run(

@@ -30,6 +30,7 @@ def test_what_is_new_enough_is_not(version: str) -> None:
     refuse_old_tensorflow(version)
 
 
+@pytest.mark.slow
 def test_it_is_said_when_a_name_is_first_used() -> None:
     code = (
         "import tensorflow as tf; tf.__version__ = '2.15.1'\n"

@@ -18,6 +18,8 @@ import pytest
 
 from checkmate_tf import __version__
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("checkmate_tf", "profiles", "solvers")
 NO_SOURCES = (".*", "__pycache__", "*.egg-info", "build", "dist", "results")

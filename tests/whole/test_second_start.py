@@ -7,13 +7,15 @@ import re
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import hashlib
 import numpy as np
 import checkmate_tf
 from tests.steps import all_variables, random_batch, small_cnn
-
-pytestmark = pytest.mark.slow
 
 model = small_cnn(dropout=0.1, side=64)
 step = checkmate_tf.rematerialize(

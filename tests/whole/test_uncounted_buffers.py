@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LAYERS, SIDE = 60, 160
 
 STEP = f"""
 import json, sys, tensorflow as tf, checkmate_tf
 from checkmate_tf.memory.measure import counts_small_buffers
-
-pytestmark = pytest.mark.slow
 
 weights = tf.Variable(tf.eye({SIDE}))
 given = tf.ones(({SIDE}, {SIDE}))

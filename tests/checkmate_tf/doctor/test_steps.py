@@ -20,7 +20,7 @@ PLAN = plan_of()
 def test_a_real_step(compiled, monkeypatch):
     monkeypatch.setenv("CHECKMATE_TF_PLANS", "off")
     gc.collect()  # what other tests have left must not go meanwhile
-    seen = steps.compare(SMALL, compiled, time_limit=2)
+    seen = steps.compare(SMALL, compiled, time_limit=0.5)
     assert seen.plan is not None
     assert (seen.plan.compiled_peak is not None) == compiled
     assert seen.variables > 50

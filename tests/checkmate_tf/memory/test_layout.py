@@ -196,6 +196,7 @@ def test_layouts_alike():
     assert one_more.arriving[0] == 256
 
 
+@pytest.mark.slow
 def test_without_room_for_the_largest_gap_nothing_is_told():
     code = "from checkmate_tf.memory.layout import memory_layout as lay; print(lay([], 1 << 28))"
     assert printed(code, TF_CPU_BFC_MEM_LIMIT_IN_MB="64").strip() == "None"

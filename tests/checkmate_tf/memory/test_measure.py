@@ -101,6 +101,7 @@ TWO_DEVICES = """
 """
 
 
+@pytest.mark.slow
 def test_tensors_of_another_device_and_the_device_of_a_scope():
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(TWO_DEVICES)], capture_output=True, text=True

@@ -110,6 +110,7 @@ def test_no_leaner_plan_is_said_once():
         monitored(tf.ones(1))
 
 
+@pytest.mark.slow
 def test_what_is_held_beside_the_step_later_on_makes_its_plan_leaner():
     weights = tf.Variable(tf.random.stateless_normal((256, 256), (1, 2)) / 16)
 

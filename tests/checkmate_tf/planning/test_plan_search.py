@@ -78,6 +78,7 @@ def test_the_unchanged_step_is_one_of_the_candidates() -> None:
     assert plan.solution.solver == "checkpoint_all"
 
 
+@pytest.mark.slow
 def test_the_least_that_an_error_names_is_enough() -> None:
     model = small_cnn(side=64)
     data = random_batch(32, 64)

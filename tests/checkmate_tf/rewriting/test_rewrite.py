@@ -14,6 +14,7 @@ from checkmate_tf import rewrite
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.rewriting.rewrite import rewrite_extracted
 from solvers import Schedule, ScheduleError, solve
+from tests.costs import sweep
 from tests.steps import random_batch, small_cnn, snapshot, train_from
 
 
@@ -40,8 +41,19 @@ def assert_close(ours, plain):
         np.testing.assert_allclose(ours_value, plain_value, rtol=2e-3, atol=2e-5)
 
 
-@pytest.mark.parametrize("share", [None, 0.8, 0.6])
-@pytest.mark.parametrize("order", ["fixed", "free"])
+@pytest.mark.parametrize(
+    ("share", "order"),
+    sweep(
+        [
+            (0.6, "free"),
+            (0.6, "fixed"),
+            (None, "free"),
+            (None, "fixed"),
+            (0.8, "free"),
+            (0.8, "fixed"),
+        ]
+    ),
+)
 def test_variables_after_three_steps(share, order):
     model = small_cnn(dropout=0.3)
     start = snapshot(model)

@@ -14,7 +14,6 @@ import textwrap
 import pytest
 
 from checkmate_tf.trace.sums import groups
-from tests.costs import sweep
 
 SCRIPT = """
     import json
@@ -88,7 +87,8 @@ SCRIPT = """
 """
 
 
-@pytest.mark.parametrize("one_dnn", sweep(["0", "1"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("one_dnn", ["0", "1"])
 def test_bits_of_sums(one_dnn):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(SCRIPT)],

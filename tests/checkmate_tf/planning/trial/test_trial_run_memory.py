@@ -86,6 +86,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_arguments_that_are_on_the_device_count_once(tmp_path):
     """Made-up ones lie beside them while a trial runs, and not while the step does.
 
@@ -138,6 +139,7 @@ print(plan.measured_peak, *plan.notes, held_bytes() - held < 2**16, all(
 """The step needs 35 MB; copies of its variables beside them would need 16 more."""
 
 
+@pytest.mark.slow
 def test_a_device_without_room_for_both_variables_and_copies():
     """The copies lie where the variables do, so that the plan is tried all the same."""
     environment = {
