@@ -69,7 +69,7 @@ def question_of(
         CheckmateError: nothing grows with the batch, or nothing is computed.
     """
     first = max(2, asked.first or 2)
-    main = _size_near_the_answer(sized, first, asked.budget)
+    main = _size_near_the_answer(sized, first, asked)
     programs = {size: sized.program(size) for size in (first, 2 * first, main)}
     costs = step_costs(asked.request.costs, programs[main])
     large = extract_program(programs[main], costs.model, asked.workspace)
@@ -97,7 +97,7 @@ def question_of(
     return question, (*costs.notes, *_notes_on_sizes(programs))
 
 
-def _size_near_the_answer(sized: SizedStep, first: int, budget: int) -> int:
+def _size_near_the_answer(sized: SizedStep, first: int, asked: Asked) -> int:
     """A third batch size, for which the graph is made: about twice what fits unchanged."""
     one, two = sized.program(first), sized.program(2 * first)
     bytes_at = [each.fixed_bytes + activation_bytes(each) for each in (one, two)]
@@ -109,7 +109,8 @@ def _size_near_the_answer(sized: SizedStep, first: int, budget: int) -> int:
             f"{first} and {format_bytes(bytes_at[1])} at {2 * first} examples; say what "
             "carries the batch with tf.TensorSpec((None, …)) in batch=",
         )
-    unchanged = first + (budget - bytes_at[0]) / growth
+    beside = max(0, asked.held - one.fixed_bytes)  # which is no room for any batch
+    unchanged = first + (asked.budget - beside - bytes_at[0]) / growth
     if unchanged >= first:
         return max(3, round(2 * unchanged / first)) * first
     smaller = max(2, round(2 * unchanged))

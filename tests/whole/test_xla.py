@@ -269,7 +269,8 @@ def distance(one, other):
     return np.sqrt(sum(np.sum((a - b) ** 2) for a, b in zip(one, other, strict=True)))
 
 
-@pytest.mark.parametrize("optimizer", sweep(["adam", "sgd"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_less_memory_and_equal_results(optimizer):
     model = network(optimizer)
     start = snapshot(model)
