@@ -4,7 +4,7 @@
 # and three more:
 #   make docs      the pages as a site, in docs/site
 #   make paper     the paper's tables and figures, two hours or more; goes on where it was stopped
-#   make versions  the wheel in empty environments, with the oldest and the newest TensorFlow
+#   make versions  the wheel in empty environments, with the oldest, the newest and the next TensorFlow
 
 PYTHON ?= python3
 VENV := .venv
