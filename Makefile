@@ -6,7 +6,7 @@
 #   make docs      the pages as a site, in docs/site
 #   make coverage  which lines and branches make test leaves out
 #   make paper     the paper's tables and figures, two hours or more; goes on where it was stopped
-#   make versions  the wheel in empty environments, with the oldest and the newest TensorFlow
+#   make versions  the wheel in empty environments, with the oldest, the newest and the next TensorFlow
 
 # A change's own tests, the slow ones among them too:
 #   make test FILES=tests/solvers/graph

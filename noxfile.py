@@ -1,4 +1,4 @@
-"""Installs the wheel into empty environments, of the oldest and the newest that is supported.
+"""Installs the wheel into empty environments: the oldest, the newest and the next TensorFlow.
 
     make versions            # needs these Pythons on the PATH, and a package index
     nox --keywords oldest    # one of those that `nox --list` names
@@ -31,6 +31,9 @@ TESTS = (
         nox.param("3.10", "tensorflow-cpu==2.16.*", id="Python 3.10, oldest TensorFlow"),
         nox.param("3.10", "tensorflow-cpu", id="Python 3.10, newest TensorFlow"),
         nox.param("3.13", "tensorflow-cpu", id="Python 3.13, newest TensorFlow"),
+        # A bound that is a candidate lets pip take candidates, then the release; elsewhere none.
+        nox.param("3.13", "tensorflow-cpu>=2.22.0rc0", id="Python 3.13, next TensorFlow"),
+        nox.param("3.14", "tensorflow-cpu", id="Python 3.14, newest TensorFlow"),
     ],
 )
 def versions(session: nox.Session, tensorflow: str) -> None:

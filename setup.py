@@ -43,11 +43,12 @@ setup(
         "Programming Language :: Python :: 3.11",
         "Programming Language :: Python :: 3.12",
         "Programming Language :: Python :: 3.13",
+        "Programming Language :: Python :: 3.14",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Typing :: Typed",
     ],
     project_urls={"Paper": "https://arxiv.org/abs/1910.02653"},
-    python_requires=">=3.10,<3.14",
+    python_requires=">=3.10,<3.15",
     packages=find_packages(include=["solvers*", "profiles*", "checkmate_tf*"]),
     package_data={"": ["py.typed"], "profiles": ["*.json"]},
     install_requires=[

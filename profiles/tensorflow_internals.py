@@ -4,7 +4,7 @@ No other module imports `tensorflow.python` or touches an attribute of TensorFlo
 begins with an underscore. A new release is checked by the test file of this one.
 
 It lies at the bottom of `profiles`, the lowest package that needs TensorFlow, so that
-`checkmate_tf` may use it as well. Each name was run in TensorFlow 2.16 and 2.21.
+`checkmate_tf` may use it as well. Each name was run in TensorFlow 2.16, 2.21 and 2.22.0rc0.
 """
 
 from __future__ import annotations

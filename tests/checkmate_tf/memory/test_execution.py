@@ -57,7 +57,7 @@ def test_live_bytes_are_those_of_the_simulator(extracted, schedule):
         held -= sum(size[buffer] for buffer in run.freed)
         if run.assigned:
             held -= size[run.assigned[1]]  # it takes the place of the variable's own buffer
-    predicted = simulate(extracted.graph, schedule).peak - extracted.graph.fixed_bytes
+    predicted = simulate(extracted.graph, schedule).peak - extracted.program.fixed_bytes
     assert 0.8 * predicted < peak <= predicted
 
 
