@@ -13,6 +13,7 @@ import checkmate_tf
 from checkmate_tf import CheckmateError
 from checkmate_tf.memory import measure
 from checkmate_tf.memory.measure import held_bytes, measure_peak
+from checkmate_tf.sizing import question as question_module
 from solvers import Status, simulate, solve
 from tests.dense_steps import dense_model
 from tests.memory import memory_in_one_piece
@@ -102,6 +103,23 @@ def test_the_extra_time_is_at_most_that_of_one_more_forward_pass(question, found
     x, rate = tf.TensorSpec((found.batch_size, WIDTH)), tf.TensorSpec(())
     alone = checkmate_tf.extract(tf.function(forward).get_concrete_function(x, rate))
     assert extra <= 1.01 * alone.one_pass_cost
+
+
+def test_what_is_held_beside_the_step_is_no_room_for_its_batch(monkeypatch):
+    """Kernels are run at the sizes of about twice the batch that fits, not at any beyond."""
+    extracted, sizes = question_module.extract_program, []
+
+    def noted(program, *rest):
+        sizes.append(program.argument_bytes)
+        return extracted(program, *rest)
+
+    monkeypatch.setattr(question_module, "extract_program", noted)
+    beside = tf.zeros((16 * ROOM,), tf.uint8)
+    step = chain(tf.Variable(tf.ones((WIDTH, WIDTH))))
+    batch = (tf.TensorSpec((None, WIDTH)), tf.TensorSpec(()))
+    checkmate_tf.largest_batch(step, held_bytes() + ROOM, batch, time_limit=0.3, costs="roofline")
+    assert 0 < sizes[0] < ROOM
+    del beside
 
 
 def test_it_reads_well(found):
