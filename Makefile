@@ -19,14 +19,23 @@ BIN := $(VENV)/bin
 FILES ?=
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo test test-all paper docs versions lint types tests all-tests coverage clean
+.PHONY: demo test test-all paper docs versions checked kernels lint types tests all-tests coverage clean
 
 demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
 
-test: lint types tests
+test: checked
+	$(MAKE) tests
 
-test-all: lint types all-tests
+test-all: checked
+	$(MAKE) all-tests
+
+# Beside each other; workers that find no kernels would each compile them.
+checked: $(VENV)/installed
+	$(MAKE) --jobs 2 lint types kernels
+
+kernels: $(VENV)/installed
+	$(BIN)/python -c "from solvers.local_search.chain import compile_kernels; compile_kernels()"
 
 paper: $(VENV)/installed
 	$(BIN)/python -m experiments.paper

@@ -17,6 +17,8 @@ MOST = 5.0
 """Seconds of processor time."""
 SHOWN = 10
 """Tests whose time is printed."""
+MUCH = 1 << 28
+"""Bytes; tests after which a process has held so much more than before are printed, too."""
 
 WORTH: dict[str, str] = {}
 """Why a test that takes longer is run for every change, by how its name ends."""
@@ -55,6 +57,7 @@ class Costs:
         self._seconds: dict[str, float] = {}
         self._are_slow: set[str] = set()
         self._held: dict[str, int] = {}
+        self._raised: dict[str, int] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -80,6 +83,8 @@ class Costs:
         self._seconds[report.nodeid] = taken + report.processor_seconds
         if report.is_slow:
             self._are_slow.add(report.nodeid)
+        raised = report.most_held - self._held.get(worker, report.most_held)
+        self._raised[report.nodeid] = max(raised, self._raised.get(report.nodeid, 0))
         self._held[worker] = max(self._held.get(worker, 0), report.most_held)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -93,6 +98,9 @@ class Costs:
         write(f"{sum(self._seconds.values()):.0f} s in all; the most a process held: {held}")
         for name, seconds in slowest[:SHOWN]:
             write(f"{seconds:6.1f} s {name}")
+        for name, raised in sorted(self._raised.items(), key=lambda each: -each[1]):
+            if raised > MUCH:
+                write(f"{raised / 1e9:6.1f} GB {name}")
         known = self._are_slow | {name for name in self._seconds if name.endswith(tuple(WORTH))}
         slow = [name for name, seconds in slowest if seconds > MOST and name not in known]
         if slow:

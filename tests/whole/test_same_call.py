@@ -42,6 +42,7 @@ def test_a_new_optimizer_is_used_after_a_second_compile():
     assert int(both(story).optimizer.iterations) == 2
 
 
+@pytest.mark.slow
 def test_a_new_optimizer_is_used_by_a_loop_of_ones_own():
     def story(model, decorate):
         decorate(model)

@@ -128,6 +128,7 @@ def test_a_batch_size_that_only_the_data_set_knows(executions):
     assert largest_value(step) == largest_value(known)
 
 
+@pytest.mark.slow
 def test_the_smaller_batch_of_a_shuffled_data_set_may_come_first():
     small, large = images(12, 4), images(12, 8)
     data = tf.data.Dataset.from_generator(

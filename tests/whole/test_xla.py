@@ -101,7 +101,8 @@ def assigned_after_training():
 
 @pytest.mark.usefixtures("_gpu_is_listed")
 @pytest.mark.parametrize(
-    "build", [of_class, assigned_before_compile, assigned_after_compile, assigned_after_training]
+    "build",
+    sweep([assigned_after_compile, of_class, assigned_before_compile, assigned_after_training]),
 )
 def test_kerass_default_on_a_gpu_trains_without_xla(build):
     model = build()
@@ -119,6 +120,7 @@ def test_kerass_default_on_a_gpu_trains_without_xla(build):
     np.testing.assert_allclose([fit(plain), fit(plain)], losses, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu_is_listed")
 def test_a_second_compile_is_switched_off_again():
     model = of_class()
@@ -145,6 +147,7 @@ def fit_dense(model, batch=512):
     return fitted.history["loss"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu_is_listed")
 def test_a_step_that_knows_no_model_is_planned_for_xla():
     model = dense()

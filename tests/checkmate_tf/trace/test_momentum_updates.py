@@ -282,6 +282,7 @@ def random_statements(seed):
     return step
 
 
+@pytest.mark.slow
 def test_any_order_of_updates_has_the_bits_of_the_plain_step():
     found = 0
     for seed in range(60):
