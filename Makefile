@@ -25,14 +25,14 @@ demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
 
 test: checked
-	$(MAKE) tests
+	$(MAKE) --no-print-directory tests
 
 test-all: checked
-	$(MAKE) all-tests
+	$(MAKE) --no-print-directory all-tests
 
 # Beside each other; workers that find no kernels would each compile them.
 checked: $(VENV)/installed
-	$(MAKE) --jobs 2 lint types kernels
+	$(MAKE) --no-print-directory --jobs 2 lint types kernels
 
 kernels: $(VENV)/installed
 	$(BIN)/python -c "from solvers.local_search.chain import compile_kernels; compile_kernels()"

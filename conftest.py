@@ -17,6 +17,9 @@ _CACHE = tempfile.TemporaryDirectory(prefix="checkmate_tf-tests-")  # until the 
 os.environ["CHECKMATE_TF_CACHE"] = _CACHE.name
 os.environ["CHECKMATE_TF_PLANS"] = "off"
 
+# Tables are as wide as in any terminal, and in none; tests of another width set it themselves.
+os.environ["COLUMNS"] = "80"
+
 # Counts memory whether oneDNN is on or off.
 os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
