@@ -20,7 +20,15 @@ SHOWN = 10
 MUCH = 1 << 28
 """Bytes; tests after which a process has held so much more than before are printed, too."""
 
-WORTH: dict[str, str] = {}
+WORTH: dict[str, str] = {
+    "test_fit_that_was_asked_to_compile[2]": "no other trains in fit by XLA",
+    "test_a_budget_that_no_plan_keeps": "no other meets the errors of plans for XLA",
+    "test_the_code_of[README.md]": "what people try first",
+    "test_a_batch_size_that_only_the_data_set_knows[2]": "fit looks for its batches in data sets",
+    "test_training_under_way_goes_on_by_the_leanest_plan_until_there_is_room_again": "no other "
+    "exchanges plans while it trains",
+    "test_a_real_step[False]": "the doctor's own step",
+}
 """Why a test that takes longer is run for every change, by how its name ends."""
 
 

@@ -53,6 +53,7 @@ def test_eager_train_step_trains_alike_within_the_budget():
     assert step.plan.predicted_peak < step.plan.measured_baseline_peak
 
 
+@pytest.mark.slow
 def test_a_trial_run_leaves_no_trace():
     model = small_cnn(side=LARGE["side"])
     start = snapshot(model)
@@ -224,6 +225,7 @@ def test_unknown_names_list_the_known_ones():
         checkmate_tf.rematerialize(deep_step(), budget=0.5, costs="guess")
 
 
+@pytest.mark.slow
 def test_the_least_memory_as_a_budget():
     x = tf.ones((1024, 256))
     step = checkmate_tf.rematerialize(deep_step(), budget="min", time_limit=4, trial_run=False)

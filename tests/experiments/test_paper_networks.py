@@ -17,6 +17,7 @@ def test_a_keras_model_and_the_table_give_the_same_graph() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_resnet50_is_as_large_as_the_public_instance() -> None:
     graph = keras_layer_graph(keras.applications.ResNet50(weights=None), "ResNet50")
     assert (len(graph), len(graph.edges)) == (353, 751)
@@ -32,6 +33,7 @@ def test_fcn8_is_as_large_as_the_public_instance() -> None:
     assert (len(graph), len(graph.edges)) == (73, 149)
 
 
+@pytest.mark.slow
 def test_unet_is_as_large_as_the_authors_and_has_their_memories() -> None:
     graph = unet()
     assert (len(graph), len(graph.edges)) == (71, 148)

@@ -91,6 +91,7 @@ def test_images_of_another_size(train, decorated_twice):
     same(variables(model), variables(plain))
 
 
+@pytest.mark.slow
 def test_sizes_that_come_again_are_not_traced_again():
     model = network(Counted, steps_per_execution=2)
     checkmate_tf.rematerialize(model, batch_size=4, **OPTIONS)
@@ -149,6 +150,7 @@ class Decorated(keras.Model):
         return super().train_step(data)
 
 
+@pytest.mark.slow
 def test_a_batch_size_that_a_step_decorated_in_its_class_is_not_told():
     model, plain = network(Decorated), network()
     data = tf.data.Dataset.from_tensor_slices(images(12, 20)).batch(8)

@@ -106,6 +106,7 @@ def test_what_was_too_little_is_planned_anew_where_there_is_enough(step, x, coun
     assert second.plan.overhead == 0
 
 
+@pytest.mark.slow
 def test_the_leanest_plan_is_found_again_where_nothing_has_changed(step, x, searches):
     """Even the variables take more than such a budget."""
     asked = {"budget": 10_000, "on_infeasible": "min"}
