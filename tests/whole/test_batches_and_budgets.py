@@ -154,13 +154,13 @@ def test_too_small_a_budget_inside_a_function_of_ones_own(weights):
 
 
 def test_a_budget_error_in_fit_is_a_budget_error():
-    model = dense_model()
+    model = dense_model(depth=24)  # of which plans surely take less than it does as it is
     model.compile("sgd", "mse", jit_compile=False)
     model.train_step = checkmate_tf.rematerialize(
-        model.train_step, budget=100_000, batch_size=BATCH, time_limit=1
+        model.train_step, budget=100_000, batch_size=8 * BATCH, time_limit=1
     )
     with raises(BudgetError, "budget-too-small"):
-        fit(model)
+        fit(model, 8 * BATCH)
 
 
 def test_a_budget_error_in_a_layer_is_the_steps_own(weights):
