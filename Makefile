@@ -17,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 FILES ?=
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+PYTEST := -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: demo test test-all paper docs versions checked kernels lint types tests all-tests coverage clean
 
@@ -30,7 +30,7 @@ test: checked
 test-all: checked
 	$(MAKE) --no-print-directory all-tests
 
-# Beside each other; workers that find no kernels would each compile them.
+# The kernels are compiled here, once; else every worker of the tests would compile them.
 checked: $(VENV)/installed
 	$(MAKE) --no-print-directory --jobs 2 lint types kernels
 
@@ -55,14 +55,14 @@ types: $(VENV)/installed
 	$(BIN)/mypy
 
 tests: $(VENV)/installed
-	$(PYTEST) $(if $(FILES),$(FILES),-m "not slow")
+	$(BIN)/python $(PYTEST) $(if $(FILES),$(FILES),-m "not slow")
 
 all-tests: $(VENV)/installed
-	$(PYTEST) --hypothesis-profile thorough
+	$(BIN)/python $(PYTEST) --hypothesis-profile thorough
 
 coverage: $(VENV)/installed
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --numprocesses auto --dist worksteal -m "not slow"
+	$(BIN)/coverage run $(PYTEST) -m "not slow"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

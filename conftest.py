@@ -17,7 +17,7 @@ _CACHE = tempfile.TemporaryDirectory(prefix="checkmate_tf-tests-")  # until the 
 os.environ["CHECKMATE_TF_CACHE"] = _CACHE.name
 os.environ["CHECKMATE_TF_PLANS"] = "off"
 
-# Tables are as wide as in any terminal, and in none; tests of another width set it themselves.
+# Tables are 80 columns wide, whatever the terminal; a test of another width sets its own.
 os.environ["COLUMNS"] = "80"
 
 # Counts memory whether oneDNN is on or off.

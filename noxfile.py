@@ -31,7 +31,7 @@ TESTS = (
         nox.param("3.10", "tensorflow-cpu==2.16.*", id="Python 3.10, oldest TensorFlow"),
         nox.param("3.10", "tensorflow-cpu", id="Python 3.10, newest TensorFlow"),
         nox.param("3.13", "tensorflow-cpu", id="Python 3.13, newest TensorFlow"),
-        # A bound that is a candidate lets pip take candidates, then the release; elsewhere none.
+        # A bound that names a candidate lets pip take one, of this package only.
         nox.param("3.13", "tensorflow-cpu>=2.22.0rc0", id="Python 3.13, next TensorFlow"),
         nox.param("3.14", "tensorflow-cpu", id="Python 3.14, newest TensorFlow"),
     ],

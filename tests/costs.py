@@ -1,4 +1,4 @@
-"""What tests cost on any machine: processor time and memory, told at the end; nothing fails by it.
+"""What tests cost: processor time and memory, printed at the end. No test fails by them.
 
 A test that takes more than `MOST` seconds of processor time, its processes included, keeps
 everyone waiting: it belongs in `make test-all` (`@pytest.mark.slow`), or has its reason in `WORTH`.
