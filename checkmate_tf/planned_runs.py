@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,16 +33,46 @@ from checkmate_tf.trace.keras_models import (
     forget_functions,
     new_train_function,
     run_training_by,
+    switch_off_xla,
+    switch_on_xla,
 )
 from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
 from checkmate_tf.trace.train_functions import TrainFunctions
 from profiles.devices import default_device
-from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
+from profiles.measure.compilation import NotCompilableError
+from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
 from solvers import BudgetError, CheckmateError, ComputationGraph, format_bytes
 
 
+class WithoutXla(Exception):  # noqa: N818 – no error, but a way out of a trace
+    """Compiled by XLA a step can't be planned; without XLA it may be."""
+
+    def __init__(self, error: CheckmateError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+    @property
+    def in_words(self) -> str:
+        """What the user should know when the step has a plan without XLA."""
+        return (
+            "this step trains without XLA (jit_compile=False), where steps take longer, because "
+            f"{self.error}"
+        )
+
+    def and_without(self, error: BudgetError) -> BudgetError:
+        """An error for both, with what the leanest plan found takes that one or the other has."""
+        known = [each for each in (getattr(self.error, "least", None), error.least) if each]
+        return BudgetError(
+            error.code, f"{self.error}; without XLA, {error}", least=min(known, default=None)
+        )
+
+
 class PlannedRuns:
-    """Plans for the traces of one step, and what runs them."""
+    """Plans for the traces of one step, and what runs them.
+
+    Attributes:
+        xla_was_on: what marks the `compile` of the model for which XLA was switched off, if any.
+    """
 
     def __init__(
         self,
@@ -77,6 +108,10 @@ class PlannedRuns:
         self._held_already = 0  # batches that were looked at, while the step is traced for them
         self._seen: Shapes | None = None  # of the largest batches that `fit` gave to the model
         self._train_by = self._train  # one object, by which it is known again
+        self._may_leave_xla = False  # the train function that is being traced may be made anew
+        self._left: WithoutXla | None = None  # while a train function without XLA is traced
+        self._neither: BudgetError | None = None  # with XLA nor without it there is a plan
+        self.xla_was_on: Any = None
 
     def alone(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int, tracing: float
@@ -95,13 +130,18 @@ class PlannedRuns:
         compiled = self._is_compiled()
         shown = PlanningDisplay(self._request.verbose, {"trace": tracing})
         with shown.under_way():
-            planned = self.planned(concrete, sizes, arriving)
+            try:
+                planned = self.planned(concrete, sizes, arriving)
+            except WithoutXla as left:
+                compiled = False
+                planned = self._planned_without_xla(left, concrete, sizes, arriving)
             if planned is None:
                 return cast(Callable[..., Any], concrete)
             step = _rewritten(planned, compiled, alone=True)
         self._tell(planned, shown)
         if compiled:
-            return step
+            over = self._watch_for(planned)
+            return step if over is None else partial(over.run, step)
         if not self._can_be_exchanged(planned):
             over = self._watch_for(planned)
             return step if over is None else partial(over.run, step)
@@ -168,10 +208,10 @@ class PlannedRuns:
             self._note_plan(plan)
         elif guard is not None and sizes is not None:
             guard()
-        if self._model is not None and not compiled:
+        if self._model is not None:
             if self._watch is not None:
                 self._watch.end()  # over the batch under way, in which planning took memory
-            leaner = partial(self._leaner_in_fit, planned, sizes)
+            leaner = None if compiled else partial(self._leaner_in_fit, planned, sizes)
             self._watch = self._watch_for(planned, leaner)
         step = _rewritten(planned, compiled=compiled)
 
@@ -197,18 +237,18 @@ class PlannedRuns:
 
         Raises:
             BudgetError: no plan was found within the budget.
+            WithoutXla: compiled by XLA the step can't be planned; without XLA it may be.
         """
         self._say_if_it_is_more_than_there_is()
         try:
             if self._is_compiled():
-                planned = self._compiled_planner.plan(concrete, sizes)
+                planned = self._compiled(concrete, sizes, arriving)
             else:
                 planned = self._planner.plan(concrete, sizes, arriving, self._held_already)
         except BudgetError as error:
-            if self._request.on_infeasible != "plain":
+            if self._left is not None:
                 raise
-            self._say_once("runs-without-a-plan", f"{error}; the step runs without a plan")
-            self._note_plan(None)
+            self._unplanned_or(error)
             return None
         if planned is None:
             name = getattr(self._function, "__name__", repr(self._function))
@@ -220,6 +260,46 @@ class PlannedRuns:
         else:
             self._note_plan(planned.plan)
         return planned
+
+    def _compiled(
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None
+    ) -> PlannedStep | None:
+        """As `planned`, of a step that XLA compiles."""
+        if self._neither is not None:
+            raise self._neither
+        # What a function of the user's is called with is on the device already.
+        coming = 0 if arriving is None and self._model is None else arriving
+        try:
+            return self._compiled_planner.plan(concrete, sizes, coming)
+        except (BudgetError, NotCompilableError) as error:
+            # A function of the user's around the step compiles it, whatever becomes of its plan.
+            if self._may_leave_xla or is_compiled_by_xla(self._function):
+                raise WithoutXla(error) from error
+            raise
+
+    def _planned_without_xla(
+        self, left: WithoutXla, concrete: Any, sizes: ArgumentSizes | None, arriving: int
+    ) -> PlannedStep | None:
+        """As `planned`, of a step that is called by itself, where XLA can't be planned for."""
+        try:
+            planned = self._planner.plan(concrete, sizes, arriving, self._held_already)
+        except BudgetError as error:
+            self._unplanned_or(left.and_without(error))
+            return None
+        self._say_once("xla-left", left.in_words)
+        self._note_plan(None if planned is None else planned.plan)
+        return planned
+
+    def _unplanned_or(self, error: BudgetError) -> None:
+        """Let the step run without a plan where the user wants it so, which is said.
+
+        Raises:
+            BudgetError: `error`, where it is to be one.
+        """
+        if self._request.on_infeasible != "plain":
+            raise error
+        self._say_once("runs-without-a-plan", f"{error}; the step runs without a plan")
+        self._note_plan(None)
 
     def _say_if_it_is_more_than_there_is(self) -> None:
         budget, there = self._request.budget.bytes, device_bytes()
@@ -250,8 +330,11 @@ class PlannedRuns:
         attempts = len(self._margins[structure_of(planned.extracted.graph)])
         if not self._can_be_exchanged(planned) or attempts >= LEANER_ATTEMPTS:
             leaner = None
-        forget = partial(self._planner.forget, planned)
-        return BudgetWatch(planned.plan.budget, forget, leaner, planned.is_cold)
+        is_compiled = planned.plan.compiled_peak is not None
+        planner = self._compiled_planner if is_compiled else self._planner
+        return BudgetWatch(
+            planned.plan.budget, partial(planner.forget, planned), leaner, planned.is_cold
+        )
 
     def _leaner_in_fit(
         self, planned: PlannedStep, sizes: ArgumentSizes | None, peak: int, held: int
@@ -323,12 +406,36 @@ class PlannedRuns:
         else:
             iterator = self._first_batches.next_ones(iterator, at_once)
         watch, held = self._watch, held_bytes() or 0
+        if isinstance(iterator, types.GeneratorType):  # of one batch, which may be asked for twice
+            iterator = [*iterator]
+        self._may_leave_xla = True
         try:
             result = function(iterator) if watch is None else watch.run(function, iterator)
+        except WithoutXla as left:
+            result = self._trained_without_xla(left, iterator)
         finally:
+            self._may_leave_xla = False
             self._held_already = 0
         if self._watch is not watch and self._watch is not None:
             self._watch.look(held)  # after the first step by a new plan
+        return result
+
+    def _trained_without_xla(self, left: WithoutXla, iterator: Any) -> Any:
+        """Run a batch of `fit` by a plan without XLA, which is said; none with it is to be had."""
+        compile_of_keras = compile_mark(self._model)
+        switch_off_xla(self._model)
+        self._may_leave_xla = False
+        self._left = left
+        try:
+            result = new_train_function(self._model, self._train_by)(iterator)
+        except BudgetError as error:
+            switch_on_xla(self._model, compile_of_keras)
+            self._neither = left.and_without(error)
+            return new_train_function(self._model, self._train_by)(iterator)
+        finally:
+            self._left = self._neither = None
+        self.xla_was_on = compile_of_keras
+        self._say_once("xla-left", left.in_words)
         return result
 
     def _can_be_exchanged(self, planned: PlannedStep) -> bool:

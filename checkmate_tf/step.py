@@ -28,11 +28,11 @@ from checkmate_tf.rewriting.batch_guard import Sizes, call_if_larger
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
     attend_training,
+    build_optimizer,
     forget_functions,
     is_model,
     is_model_class,
     switch_off_xla,
-    xla_is_kerass_default,
 )
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Traced, Tracer
@@ -56,7 +56,6 @@ class RematerializedStep:
         plan: of the latest signature; None where nothing could be recomputed. Before the first
             call it says, as text, that it is made then.
         request: what the user asked for.
-        xla_was_on: what marks the `compile` of the model for which XLA was switched off, if any.
     """
 
     function: Callable[..., Any]
@@ -99,7 +98,6 @@ class RematerializedStep:
         self._batched = BatchedArguments()
         self._lock = threading.RLock()
         self._said: set[str] = set()
-        self.xla_was_on: Any = None
         self._of_strategy: dict[int, RematerializedStep] = {}  # they hold their strategies
         self.plan = self._plan_to_come = cast(Any, PlanToCome())
         if self._model is not None and unbound is None:
@@ -129,19 +127,28 @@ class RematerializedStep:
         return bound
 
     def prepare(self, model: Any) -> None:
-        """Switch off XLA, Keras' default on a GPU, before it makes a function of this step.
+        """What is to be done before Keras makes a function of this step.
 
-        On a machine that has only CPUs it was asked for, and stays.
+        XLA is switched off where several replicas train: their step is planned as a whole, and XLA
+        would compile the part of each.
         """
-        if is_model(model) and xla_is_kerass_default() and switch_off_xla(model):
-            self.xla_was_on = compile_mark(model)
+        if not is_model(model):
+            return
+        if model.distribute_strategy.num_replicas_in_sync == 1:
+            build_optimizer(model, self.function)
+            return
+        if switch_off_xla(model):
+            self._runs.xla_was_on = compile_mark(model)
             self.say_once(
-                "xla-switched-off",
-                "XLA is switched off for this model (jit_compile=False): on a GPU it is Keras' "
-                "default, and plans for it have been run on CPUs only. Steps may take longer "
-                "without it. To train with XLA, leave rematerialize out, or call the step in a "
-                "tf.function(jit_compile=True) of your own",
+                "xla-left",
+                "this model trains without XLA (jit_compile=False), where steps take longer, "
+                "because the step of several replicas can't be planned for XLA",
             )
+
+    @property
+    def xla_was_on(self) -> Any:
+        """What marks the `compile` of the model for which XLA was switched off, if any."""
+        return self._runs.xla_was_on
 
     def attend(self) -> None:
         """Be asked about each batch of `fit`: Keras has made a function of this step."""
@@ -180,7 +187,14 @@ class RematerializedStep:
 
     def _on_all_replicas(self, context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The step as it is for one of several replicas, which are planned and run together."""
-        _refuse_compilation(self.function)
+        if is_compiled_by_xla(self.function) or is_traced_for_xla():
+            self.say_once(
+                "xla-with-replicas",
+                "the step of several replicas is compiled by XLA, for which it can't be planned: "
+                "it runs without a plan. To have one, compile the function that calls it with "
+                "jit_compile=False",
+            )
+            return self.function(*args, **kwargs)
         strategy = context.strategy
         with self._lock:
             if id(strategy) not in self._of_strategy:
@@ -328,17 +342,6 @@ class RematerializedStep:
 
 
 _AGAIN = "steps are planned for it from now on"
-
-
-def _refuse_compilation(function: Callable[..., Any]) -> None:
-    """Of several replicas no step is planned for XLA."""
-    if is_compiled_by_xla(function) or is_traced_for_xla():
-        raise CheckmateError(
-            "xla-with-replicas",
-            "the step of several replicas is compiled by XLA, for which it can't be planned: make "
-            "the function that calls it with tf.function(jit_compile=False), or the model with "
-            "model.compile(…, jit_compile=False)",
-        )
 
 
 def _found_by_name(step: RematerializedStep) -> Any:

@@ -289,8 +289,8 @@ def is_traced_for_xla() -> bool:
     return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
 
 
-def buffers_after_compilation(concrete: Any, sizes: Sequence[Any], device: str) -> Sequence[Any]:
-    """The buffers that XLA would allocate for a ConcreteFunction on "CPU:0", "GPU:0", …
+def report_of_compiler(concrete: Any, sizes: Sequence[Any], device: str) -> Any:
+    """The HloProto of a ConcreteFunction compiled for "CPU:0", "GPU:0", …, with its buffers.
 
     It is compiled once more for that, and does not run. The public way to the same,
     `tf.function.experimental_get_compiler_ir`, draws a random number to find a device, which would
@@ -305,16 +305,14 @@ def buffers_after_compilation(concrete: Any, sizes: Sequence[Any], device: str) 
         tf.errors.OpError: XLA can't compile it.
     """
     report = _of_compiler(concrete, sizes, device, "optimized_hlo_proto_serialized")
-    assigned = hlo_pb2.HloProto.FromString(report).buffer_assignment
-    allocations: Sequence[Any] = assigned.buffer_allocations
-    return allocations
+    return hlo_pb2.HloProto.FromString(report)
 
 
 def hlo_before_compilation(concrete: Any, sizes: Sequence[Any], device: str) -> Any:
     """The HloModuleProto that XLA is given for a ConcreteFunction; it is not compiled.
 
     Args:
-        concrete, sizes, device: as for `buffers_after_compilation`.
+        concrete, sizes, device: as for `report_of_compiler`.
 
     Raises:
         tf.errors.OpError: XLA has no form of an operation.

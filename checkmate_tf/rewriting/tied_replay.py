@@ -28,6 +28,7 @@ from checkmate_tf.rewriting.ties import (
 )
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.program import Program
+from profiles.devices import default_device
 from solvers import ComputationGraph, Schedule
 
 
@@ -55,6 +56,7 @@ class TiedReplay(Replay):
         super().__init__(extraction, schedule, emitter, waits_for)
         self.outlasting = outlasting(extraction.graph, schedule)
         self.keepable = keepable(extraction.program)
+        self.on_cpu = default_device().startswith("CPU")
         self.computed: set[int] = set()  # operations, at least once
         self.run_of: dict[int, int] = {}  # by operation: the run that computed it again last
         self.runs = 0
@@ -104,7 +106,7 @@ class TiedReplay(Replay):
         return {id(now): tied(now, self.zero)}
 
     def _tie_to_gradient(self, number: int) -> dict[int, Any]:
-        operands = late_gradient(self.program.operations[number])
+        operands = late_gradient(self.program.operations[number], self.on_cpu)
         if operands is None:
             return {}
         early, late = map(self.instances.of, operands)

@@ -128,13 +128,14 @@ def keepable(program: Program) -> set[int]:
     }
 
 
-def late_gradient(operation: Any) -> tuple[Any, Any] | None:
+def late_gradient(operation: Any, on_cpu: bool) -> tuple[Any, Any] | None:
     """Of a convolution's gradient, the operand that is there early and the gradient it waits for.
 
-    Else XLA's scheduler on CPUs makes transposed copies of all such operands at the very start.
+    Else XLA's scheduler on CPUs makes transposed copies of all such operands at the very start. On
+    a GPU XLA may so copy kernels, and leaves activations as they are: a tie would be a copy.
     """
     places: Sequence[int] | None = _CONVOLUTION_GRADIENTS.get(operation.type)
-    if places is None:
+    if places is None or not (on_cpu or "BackpropInput" in operation.type):
         return None
     early, late = (operation.inputs[place] for place in places)
     return early, late

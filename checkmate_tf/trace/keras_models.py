@@ -7,12 +7,11 @@ that is exchanged in between would never run.
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-
-import tensorflow as tf
 
 from profiles.tensorflow_internals import compile_mark
 
@@ -108,12 +107,19 @@ def new_train_function(model: Any, around: Callable[..., Any]) -> Any:
     return made
 
 
-def xla_is_kerass_default() -> bool:
-    """Whether Keras compiles with XLA unless told otherwise: where there are more than CPUs.
+def build_optimizer(model: Any, step: Any) -> None:
+    """Make the optimizer's variables, as Keras' own `train_step` does when it is first traced.
 
-    What `compile` resolves is stored in the place of what it was told.
+    TensorFlow traces a function twice in which variables are made. A step of the user's own may
+    train others than all of the model's, and is left alone.
     """
-    return any(each.device_type != "CPU" for each in tf.config.list_physical_devices())
+    keras = sys.modules.get("keras")
+    if keras is None or getattr(step, "__func__", None) is not keras.Model.train_step:
+        return
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None and not optimizer.built and model.trainable_variables:
+        with keras.name_scope(optimizer.name, caller=optimizer):
+            optimizer.build(model.trainable_variables)
 
 
 def switch_off_xla(model: Any) -> bool:

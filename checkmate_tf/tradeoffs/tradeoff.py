@@ -15,7 +15,6 @@ from checkmate_tf.planning.budget_sweep import swept
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.sizing.arguments import Target, parse_step
 from checkmate_tf.sizing.one_trace import traced_for
-from checkmate_tf.trace.keras_models import xla_is_kerass_default
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.tradeoffs.result import Tradeoff
 from profiles.profile import Profile
@@ -107,8 +106,7 @@ def tradeoff(
 
 def _refuse_compilation(target: Target) -> None:
     is_compiled = is_compiled_by_xla(target.function) or (
-        # Elsewhere than on a CPU, `rematerialize` switches it off.
-        getattr(target.model, "jit_compile", False) is True and not xla_is_kerass_default()
+        getattr(target.model, "jit_compile", False) is True
     )
     if is_compiled:
         raise CheckmateError(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from textwrap import shorten
 from typing import Any
 
 import tensorflow as tf
 
-from profiles.tensorflow_internals import buffers_after_compilation
+from profiles.tensorflow_internals import report_of_compiler
 from solvers.errors import CheckmateError
 
 
@@ -24,11 +27,14 @@ class CompiledMemory:
         temporary: one block for all that is needed only while the function runs.
         arguments: of what it is given and of the variables that it reads and writes.
         outputs: of results that take no argument's place, as updated variables do.
+        scratch: by the name of an operation, what a library's kernel needs only while it runs:
+            cuDNN's convolutions for one. XLA's own loops need nothing of the kind.
     """
 
     temporary: int
     arguments: int
     outputs: int
+    scratch: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def added(self) -> int:
@@ -58,11 +64,13 @@ def compiled_memory(
         True
     """
     try:
-        buffers = buffers_after_compilation(concrete, sizes, device)
-    except tf.errors.OpError as error:
+        report = report_of_compiler(concrete, sizes, device)
+    except (tf.errors.OpError, ValueError) as error:
+        why = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
         raise NotCompilableError(
-            "xla-cannot-compile", f"XLA can't compile the function: {error.message}"
+            "xla-cannot-compile", f"XLA can't compile the step: {shorten(why, 300)}"
         ) from error
+    buffers = report.buffer_assignment.buffer_allocations
     arguments = [each for each in buffers if each.is_entry_computation_parameter]
     others = [each for each in buffers if not each.is_entry_computation_parameter]
     outputs = [each for each in others if each.maybe_live_out]
@@ -71,8 +79,25 @@ def compiled_memory(
         for each in others
         if not (each.maybe_live_out or each.is_constant or each.is_thread_local)
     ]
-    return CompiledMemory(*map(_bytes, (temporary, arguments, outputs)))
+    return CompiledMemory(_bytes(temporary), _bytes(arguments), _bytes(outputs), _scratch(report))
 
 
 def _bytes(buffers: Sequence[Any]) -> int:
     return sum(int(each.size) for each in buffers)
+
+
+_UINT8 = 6
+"""XLA's number of the type that scratch memory has."""
+
+
+def _scratch(report: Any) -> dict[str, int]:
+    """Bytes that calls of libraries return beside their results, for nobody to read."""
+    found: Counter[str] = Counter()
+    for computation in report.hlo_module.computations:
+        for each in computation.instructions:
+            if each.opcode != "custom-call" or not each.shape.tuple_shapes:
+                continue
+            last = each.shape.tuple_shapes[-1]
+            if last.element_type == _UINT8:
+                found[each.metadata.op_name] += prod(last.dimensions)
+    return {name: size for name, size in found.items() if size}

@@ -313,7 +313,8 @@ def test_the_compiler_tells_its_buffers_and_draws_no_random_number() -> None:
     tf.random.set_seed(3)
     expected = float(tf.random.uniform(()))
     tf.random.set_seed(3)
-    buffers = internals.buffers_after_compilation(concrete, [size], "CPU:0")
+    report = internals.report_of_compiler(concrete, [size], "CPU:0")
+    buffers = report.buffer_assignment.buffer_allocations
     assert float(tf.random.uniform(())) == expected
     (argument,) = [each for each in buffers if each.is_entry_computation_parameter]
     assert argument.size == 4 * 64 * 64

@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
-from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.phases import phase
+from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
-from checkmate_tf.planning.compiled.search import CompiledSearch
+from checkmate_tf.planning.baseline import Baseline
+from checkmate_tf.planning.compiled.search import CompiledSearch, compiled_bytes
+from checkmate_tf.planning.kept.kept_plan import KeptPlan
+from checkmate_tf.planning.kept.kept_plans import KeptPlans
+from checkmate_tf.planning.kept.step_content import step_content
+from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.planner import PlannedStep
-from checkmate_tf.planning.preparation import anything_to_gain, structure_of
+from checkmate_tf.planning.preparation import anything_to_gain, resident_bytes, structure_of
 from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.situation import Situation
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.max_pool_gradient import windows_of
+from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import captures
-from checkmate_tf.trace.program import resolve
+from checkmate_tf.trace.nested import inner_workspaces
+from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.trace.sizes import ArgumentSizes
+from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
+from profiles.measure.compilation import CompiledMemory
 from profiles.measure.compiled_workspaces import CompiledWorkspaces, compiler_name
-from solvers import CheckmateError, ComputationGraph
+from solvers import BudgetError, CheckmateError, ComputationGraph
 
 _WORKSPACES: dict[str, CompiledWorkspaces] = {}
 """By XLA's name for a device: workspaces of compiled operations that this process knows."""
+
+
+@dataclass(frozen=True)
+class _Unchanged:
+    """The step as it is, compiled.
+
+    Attributes:
+        added: bytes that a run takes beside its arguments.
+        workspaces: of each of its operations, in bytes.
+        notes: what the user should know of them.
+    """
+
+    added: int
+    workspaces: tuple[int, ...]
+    notes: tuple[str, ...] = ()
 
 
 class CompiledPlanner:
@@ -35,28 +59,28 @@ class CompiledPlanner:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._known: dict[ComputationGraph, tuple[PlannedStep, int]] = {}
+        self._known: dict[ComputationGraph, KeptPlan] = {}
+        self._unchanged: dict[str, _Unchanged] = {}  # by the content of the step
+        self._kept = KeptPlans(request, compiled=True)
         self._largest = 0  # bytes that the plain step adds, of the largest signature so far
         self._lock = threading.RLock()
 
-    def plan(self, concrete: Any, sizes: ArgumentSizes | None) -> PlannedStep | None:
+    def plan(
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None = 0
+    ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
             concrete: the step, traced for XLA.
             sizes: of inputs that were traced without them, as for `resolve`.
+            arriving: bytes that the device will hold before the step and does not hold yet; None
+                for those of its arguments.
 
         Raises:
-            BudgetError: no plan keeps the budget, though one takes less than the step as it is.
-            CheckmateError: sizes are unknown, several replicas run the step, it can't be
-                compiled by itself, or the request names a plan.
+            BudgetError: no plan keeps the budget.
+            CheckmateError: sizes are unknown, several replicas run the step, or it can't be
+                compiled by itself.
         """
-        if self._request.plan is not None:
-            raise CheckmateError(
-                "xla-with-a-made-plan",
-                "a plan that was made before is for steps that XLA does not compile: give a "
-                "budget instead, or compile with jit_compile=False",
-            )
         with self._lock, apart(), noted_interrupts() as interrupts:
             with phase("extract"):
                 program = resolve(concrete, sizes)
@@ -67,74 +91,174 @@ class CompiledPlanner:
                     "with jit_compile=False",
                 )
             _refuse_outer_tensors(program.concrete)
-            workspaces = _workspaces(default_device())
+            unchanged = self._as_it_is(program)
             with phase("extract"):
                 costs = step_costs(self._request.costs, program)
-                extracted = extract_program(
-                    program,
-                    costs.model,
-                    lambda each: 0 if windows_of(each) else workspaces(each),
-                )
-                notes = (*costs.notes, *_kept(workspaces))
+                extracted = extract_program(program, costs.model, workspaces=unchanged.workspaces)
             interrupts.pass_on()
             if not anything_to_gain(extracted.graph):
                 return None
-            return self._known_or_planned(extracted, notes, interrupts)
+            coming = program.argument_bytes if arriving is None else arriving
+            resident = resident_bytes(extracted.graph, coming)
+            notes = (*costs.notes, *unchanged.notes)
+            return self._known_or_planned(extracted, unchanged, resident, notes, interrupts)
+
+    def forget(self, planned: PlannedStep) -> None:
+        """A step was over its budget: other processes are not to take its plan."""
+        self._kept.forget(planned.extracted.program)
 
     def _known_or_planned(
-        self, extracted: Extraction, notes: tuple[str, ...], interrupts: Interrupts
+        self,
+        extracted: Extraction,
+        unchanged: _Unchanged,
+        resident: int,
+        notes: tuple[str, ...],
+        interrupts: Interrupts,
     ) -> PlannedStep:
-        graph = extracted.graph
-        key = structure_of(graph)
-        resident = max(graph.fixed_bytes, held_bytes() or 0)
-        if key in self._known:
-            known = _moved(*self._known[key], resident, self._request)
-            if known.beyond_budget != _within(known.plan):  # of this budget, too
-                plan = replace(known.plan, graph=graph)
-                return replace(known, plan=plan, extracted=extracted, source="")
-        search = CompiledSearch(extracted, self._request, resident, notes, interrupts)
-        under_way = search.plain.added <= self._largest
-        self._largest = max(self._largest, search.plain.added)
-        planned = search.run(self._largest, under_way)
+        request, structure = self._request, structure_of(extracted.graph)
+        under_way = unchanged.added <= self._largest
+        largest = max(self._largest, unchanged.added)
+        least, before = request.budget.least, resident + unchanged.added
+        budget = resident if least else request.budget.in_bytes(resident, resident + largest)
+        situation = Situation(extracted, resident, budget, 0, before, notes)
+        known = self._known.get(structure)
+        if known is not None and not known.why_not(situation, least):
+            return _taken(known, situation, request, source="")
+        kept = self._kept.find(extracted.program)
+        named = None
+        if kept is not None and self._kept.judge(kept, situation):
+            if kept.plan.compiled_peak is not None:
+                planned = _found_again(kept, situation, request, under_way)
+                self._known[structure] = kept
+                self._largest = largest
+                return planned
+            named = kept.plan.schedule  # of a step without XLA: what it takes is not known yet
+        search = CompiledSearch(situation, request, unchanged.added, interrupts)
+        try:
+            found = search.run(under_way, named)
+        except BudgetError:
+            interrupts.pass_on()
+            self._keep(search.leanest, situation)
+            raise
         interrupts.pass_on()
-        self._known[key] = planned, resident
+        planned, made = self._keep(found, situation)
+        self._known[structure] = made
+        self._largest = largest
         return planned
 
+    def _keep(self, planned: PlannedStep, situation: Situation) -> tuple[PlannedStep, KeptPlan]:
+        """The planned step, and its plan with what it was made for, kept for the next time."""
+        device = compiler_name(default_device())
+        plan = with_origin(planned.plan, situation.extracted, situation.resident, device)
+        unchanged = situation.baseline_peak
+        made = KeptPlan(
+            plan,
+            planned.keeps,
+            planned.beyond_budget,
+            planned.runs_plain,
+            Baseline(situation.resident, unchanged, unchanged),
+        )
+        became = self._kept.keep(made)
+        source = f"{planned.source}, {became}" if became else planned.source
+        return replace(planned, plan=plan, source=source), made
 
-def _workspaces(device: str) -> CompiledWorkspaces:
-    name = compiler_name(device)
-    if name not in _WORKSPACES:
-        _WORKSPACES[name] = CompiledWorkspaces.stored(device)
-    return _WORKSPACES[name]
+    def _as_it_is(self, program: Program) -> _Unchanged:
+        """What the step takes as it is: from a plan that was kept, or compiled now."""
+        content = step_content(program)
+        if content not in self._unchanged:
+            with phase("extract"):
+                kept = self._kept.of_another_budget(program)
+            known = None if kept is None else _as_it_was(kept, content, len(program.operations))
+            self._unchanged[content] = known or _compiled(program)
+        return self._unchanged[content]
 
 
-def _kept(workspaces: CompiledWorkspaces) -> tuple[str, ...]:
-    """Keep them; a note where that can't be done, for then the next process compiles them anew."""
+def _as_it_was(kept: KeptPlan, content: str, count: int) -> _Unchanged | None:
+    """What a plan that was kept says of the unchanged step of so many operations."""
+    workspaces, baseline = kept.workspaces(content, count), kept.baseline
+    if workspaces is None or baseline is None:
+        return None
+    return _Unchanged(baseline.peak - baseline.resident, workspaces)
+
+
+def _compiled(program: Program) -> _Unchanged:
+    memory = compiled_bytes(program, as_traced(program.concrete))
+    with phase("extract"):
+        workspaces, notes = _workspaces(program, memory)
+    return _Unchanged(memory.added, workspaces, notes)
+
+
+def _workspaces(
+    program: Program, memory: CompiledMemory
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """What operations need only while they run, and what the user should know of that.
+
+    On a GPU a library's kernels do, and the compiler has said how much. On a CPU XLA copies the
+    operands of what stands alone, under other names: those are compiled alone.
+    """
+    device = default_device()
+    if not device.startswith("CPU"):
+        inside, _ = inner_workspaces(program, lambda operation: 0)
+        names = [each.name for each in program.operations]
+        together = [
+            size + memory.scratch.get(name, 0) for size, name in zip(inside, names, strict=True)
+        ]
+        return tuple(together), ()
+    known = _WORKSPACES.setdefault(compiler_name(device), CompiledWorkspaces.stored(device))
+    alone, _ = inner_workspaces(program, lambda each: 0 if windows_of(each) else known(each))
     try:
-        workspaces.keep()
+        known.keep()
     except CheckmateError as error:
-        return (f"workspaces not kept: {error}",)
-    return ()
+        return tuple(alone), (f"workspaces not kept: {error}",)
+    return tuple(alone), ()
 
 
-def _moved(planned: PlannedStep, before: int, resident: int, request: Request) -> PlannedStep:
-    """A plan that was made when `before` bytes were held, where now `resident` are."""
-    more, plan = resident - before, planned.plan
-    assert plan.compiled_peak is not None
-    assert plan.compiled_baseline_peak is not None
-    plan = replace(
+def _found_again(
+    kept: KeptPlan, situation: Situation, request: Request, under_way: bool
+) -> PlannedStep:
+    """The step by a plan that was named, or made by an earlier process.
+
+    Raises:
+        BudgetError: it is the leanest one, and known to need more than the budget.
+    """
+    where = "by the plan that was named" if kept.path is None else "by a plan kept before"
+    planned = _taken(kept, situation, request, where)
+    if planned.beyond_budget:
+        note = planned.plan.notes[-1]
+        if request.on_infeasible != "min" and not under_way:
+            assert planned.plan.compiled_peak is not None
+            raise BudgetError("budget-too-small", note, least=planned.plan.compiled_peak)
+        warn_user("kept-plan-over-budget", note)
+    return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))
+
+
+def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:
+    """The step by a plan that was made before, when more or less was held beside it."""
+    extracted = situation.extracted
+    budget = kept.plan.budget if request.budget.least else situation.budget
+    plan = _moved(kept.at(extracted.graph, budget), situation)
+    return PlannedStep(
         plan,
-        budget=plan.budget + more * (request.budget.bytes is None),
+        extracted,
+        None,
+        beyond_budget=kept.beyond_budget,
+        keeps=kept.keeps,
+        runs_plain=kept.runs_plain,
+        source=source,
+    )
+
+
+def _moved(plan: Plan, situation: Situation) -> Plan:
+    assert plan.origin is not None
+    assert plan.compiled_peak is not None
+    more = situation.resident - plan.origin.resident
+    return replace(
+        plan,
         predicted_peak=plan.predicted_peak + more,
         baseline_peak=plan.baseline_peak + more,
         compiled_peak=plan.compiled_peak + more,
-        compiled_baseline_peak=plan.compiled_baseline_peak + more,
+        compiled_baseline_peak=situation.baseline_peak,
     )
-    return replace(planned, plan=plan)
-
-
-def _within(plan: Plan) -> bool:
-    return plan.compiled_peak is not None and plan.compiled_peak <= plan.budget
 
 
 def _refuse_outer_tensors(concrete: Any) -> None:

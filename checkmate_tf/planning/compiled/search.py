@@ -12,7 +12,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.planner import PlannedStep
@@ -20,89 +19,103 @@ from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     COMPILED_AIMS,
-    COMPILED_FIRST_SHARE,
+    COMPILED_LEAST_RATIO,
     COMPILED_NEAR_ENOUGH,
     COMPILED_TIMES,
+    COMPILED_WASTE,
 )
+from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.rewriting.rewrite import emit_schedule, function_of
-from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
+from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.compilation import CompiledMemory, compiled_memory
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate, solve
 
 
+def compiled_bytes(program: Program, function: Any) -> CompiledMemory:
+    """What XLA allocates for a ConcreteFunction that takes the arguments of the step.
+
+    Raises:
+        NotCompilableError: XLA can't compile it.
+    """
+    placeholders = argument_placeholders(program.concrete)
+    sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
+    sizes = [tf.TensorSpec(each.shape, each.dtype) for each in sized]
+    with phase("compile"):
+        return compiled_memory(function, sizes, default_device())
+
+
 @dataclass(frozen=True)
 class _Compiled:
-    """A schedule and what XLA allocates for it; without a solution, the step as it is."""
+    """A schedule, its solution, and the bytes that XLA allocates for it beside the arguments."""
 
-    memory: CompiledMemory
+    added: int
     schedule: Schedule
     solution: Solution
-
-    @property
-    def added(self) -> int:
-        """Bytes beside variables and inputs."""
-        return self.memory.added
 
 
 class CompiledSearch:
     """A search for the fastest plan that keeps the budget once it is compiled."""
 
     def __init__(
-        self,
-        extracted: Extraction,
-        request: Request,
-        resident: int,
-        notes: tuple[str, ...],
-        interrupts: Interrupts,
+        self, situation: Situation, request: Request, unchanged: int, interrupts: Interrupts
     ) -> None:
-        self.extracted = extracted
-        self.graph = extracted.graph
+        """`unchanged` is what the step adds as it is, in bytes."""
+        self.situation = situation
+        self.graph = situation.extracted.graph
         self.request = request
-        self.resident = resident
-        self.notes = notes
+        self.notes = situation.notes
         self.interrupts = interrupts
         # XLA has an order of its own: it keeps a plan's if that is the step's, too.
         self.schedules = ScheduleSolver(
             self.graph, request.solver, "fixed", request.time_limit, interrupts
         )
-        unchanged = Schedule(range(len(self.graph)))
-        kept = solve(self.graph, simulate(self.graph, unchanged).peak, "checkpoint_all")
-        traced = as_traced(extracted.program.concrete)
-        self.plain = _Compiled(self._allocated(traced), unchanged, kept)
+        in_order = Schedule(range(len(self.graph)))
+        kept = solve(self.graph, simulate(self.graph, in_order).peak, "checkpoint_all")
+        self.plain = _Compiled(unchanged, in_order, kept)
         self.tried: list[_Compiled] = []
-        self.budget = 0
+        self.budget = situation.budget
 
-    def run(self, largest: int, under_way: bool) -> PlannedStep:
-        """The plan; a share counts from `largest` bytes beside what is resident.
+    def run(self, under_way: bool, named: Schedule | None = None) -> PlannedStep:
+        """The plan.
+
+        Args:
+            under_way: a signature that needs as much has been planned before.
+            named: a schedule that is compiled first, and taken if it keeps the budget.
 
         Raises:
             BudgetError: none keeps the budget, and the request says that this is an error.
         """
-        budget = self.request.budget
-        if budget.least:
+        if self.request.budget.least:
             self._try(None, 1.0)
-            best = min((self.plain, *self.tried), key=lambda each: each.added)
-            self.budget = self.resident + best.added
-            return self._planned(best)
-        self.budget = budget.in_bytes(self.resident, self.resident + largest)
+            self.budget = self.situation.resident + self._best.added
+            return self._planned(self._best)
         if self._keeps(self.plain):
             return self._planned(self.plain)
+        if named is not None:
+            cost = simulate(self.graph, named).cost
+            given = self._compile(named, replace(self.plain.solution, schedule=named, cost=cost))
+            if self._keeps(given):
+                return self._planned(given)
         self._try_some()
         keeping = [each for each in self.tried if self._keeps(each)]
         if keeping:
             return self._planned(min(keeping, key=_cost))
-        return self._leanest(under_way)
+        if self.request.on_infeasible != "min" and not under_way:
+            least = self.situation.resident + self._best.added
+            raise BudgetError("budget-too-small", self._shortfall, least=least)
+        warn_user("leanest-plan-over-budget", self._shortfall)
+        return self.leanest
 
     @property
     def allowed(self) -> int:
         """Bytes that the step may add to what is resident."""
-        return self.budget - self.resident
+        return self.situation.limit - self.situation.resident
 
     def _keeps(self, compiled: _Compiled) -> bool:
         return compiled.added <= self.allowed
@@ -111,19 +124,31 @@ class CompiledSearch:
 
     def _try_some(self) -> None:
         """Plans in turn, each for live bytes that are corrected by what the compiler said."""
-        live = COMPILED_FIRST_SHARE * self.allowed
+        live = self.allowed / self._first_ratio
         for aim, time_share in zip(COMPILED_AIMS, COMPILED_TIMES, strict=True):
             compiled = self._try(live, time_share)
             if compiled is None:
                 break
-            if self._keeps(compiled) and (
-                compiled.added >= COMPILED_NEAR_ENOUGH * self.allowed
-                or len(compiled.schedule) == len(self.graph)
-            ):
+            if self._keeps(compiled) and self._is_near_enough(compiled):
                 return
             live = self._live(compiled) * aim * self.allowed / compiled.added
         if not any(map(self._keeps, self.tried)):
             self._try(None, COMPILED_TIMES[-1])
+
+    @property
+    def _first_ratio(self) -> float:
+        """Bytes that XLA is expected to take for each live byte of a first plan.
+
+        Of the step as it is the compiler has said it: XLA never writes what it computes in place of
+        reading it. Plans have less of that, and waste more.
+        """
+        unchanged = self.plain.added / max(1, self._live(self.plain))
+        return COMPILED_WASTE * max(unchanged, COMPILED_LEAST_RATIO)
+
+    def _is_near_enough(self, compiled: _Compiled) -> bool:
+        unused = self.allowed - compiled.added
+        nothing_to_gain = len(compiled.schedule) == len(self.graph)
+        return nothing_to_gain or unused <= (1 - COMPILED_NEAR_ENOUGH) * self.budget
 
     def _try(self, live: float | None, time_share: float) -> _Compiled | None:
         """A plan of so many live bytes, compiled; of the least for None."""
@@ -134,24 +159,21 @@ class CompiledSearch:
         schedule = solution.schedule
         if schedule is None or any(schedule == each.schedule for each in self.tried):
             return None
-        emit = partial(emit_schedule, self.extracted, schedule)
-        function = function_of(self.extracted.program.concrete, emit, compiled=True)
-        self.tried.append(_Compiled(self._allocated(function), schedule, solution))
-        plan = self._planned(self.tried[-1]).plan
+        return self._compile(schedule, solution)
+
+    def _compile(self, schedule: Schedule, solution: Solution) -> _Compiled:
+        program = self.situation.extracted.program
+        emit = partial(emit_schedule, self.situation.extracted, schedule)
+        function = function_of(program.concrete, emit, compiled=True)
+        compiled = _Compiled(compiled_bytes(program, function).added, schedule, solution)
+        self.tried.append(compiled)
+        plan = self._planned(compiled).plan
         detail(
             "plan-tried",
             f"a plan: {format_bytes(plan.compiled_peak or 0)} compiled, {extra_in_words(plan)}",
         )
         self.interrupts.pass_on()
-        return self.tried[-1]
-
-    def _allocated(self, function: Any) -> CompiledMemory:
-        program = self.extracted.program
-        placeholders = argument_placeholders(program.concrete)
-        sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
-        sizes = [tf.TensorSpec(each.shape, each.dtype) for each in sized]
-        with phase("compile"):
-            return compiled_memory(function, sizes, default_device())
+        return compiled
 
     def _live(self, compiled: _Compiled) -> int:
         """Bytes that a plan holds at most by the memory model, beside what is resident."""
@@ -159,52 +181,55 @@ class CompiledSearch:
 
     # What comes out.
 
-    def _leanest(self, under_way: bool) -> PlannedStep:
-        """What runs if no plan keeps the budget: the plain step, if it is as lean as any."""
-        plain = self.resident + self.plain.added
-        best = min((self.plain, *self.tried), key=lambda each: each.added)
-        need = self.resident + best.added
-        if best is self.plain:
-            code = "no-plan-saves-memory"
-            note = (
+    @property
+    def _best(self) -> _Compiled:
+        """What takes the least of all that was compiled, the step as it is included."""
+        return min((self.plain, *self.tried), key=lambda each: each.added)
+
+    @property
+    def _shortfall(self) -> str:
+        """Why none keeps the budget."""
+        plain, need = (self.situation.resident + each.added for each in (self.plain, self._best))
+        if self._best is self.plain:
+            return (
                 f"compiled by XLA the step takes {format_bytes(plain, self.budget)}, and none of "
-                f"{len(self.tried)} plans takes less, so it runs as it is, over the budget of "
-                f"{format_bytes(self.budget, plain)}; without XLA (jit_compile=False) a plan may "
-                "keep it"
+                f"{len(self.tried)} plans takes less than that; the budget is "
+                f"{format_bytes(self.budget, plain)}"
             )
-        else:
-            code = "leanest-plan-over-budget"
-            note = (
-                f"the leanest of {len(self.tried)} plans takes {format_bytes(need, self.budget)} "
-                f"once XLA has compiled it ({need} bytes), more than the budget of "
-                f"{format_bytes(self.budget, need)}; the step as it is takes {format_bytes(plain)}"
-            )
-            if self.request.on_infeasible != "min" and not under_way:
-                raise BudgetError("budget-too-small", note, least=need)
-        warn_user(code, note)
-        self.notes = (*self.notes, note)
-        return replace(self._planned(best), beyond_budget=True, keeps=False)
+        return (
+            f"the leanest of {len(self.tried)} plans takes {format_bytes(need, self.budget)} "
+            f"once XLA has compiled it ({need} bytes), more than the budget of "
+            f"{format_bytes(self.budget, need)}; the step as it is takes {format_bytes(plain)}"
+        )
+
+    @property
+    def leanest(self) -> PlannedStep:
+        """What takes the least, where nothing keeps the budget; its plan says so."""
+        planned = self._planned(self._best)
+        plan = replace(planned.plan, notes=(*self.notes, self._shortfall))
+        return replace(planned, plan=plan, beyond_budget=True, keeps=False)
 
     def _planned(self, compiled: _Compiled) -> PlannedStep:
-        graph, solution = self.graph, compiled.solution
+        graph, solution, resident = self.graph, compiled.solution, self.situation.resident
         assert solution.cost is not None
-        runs_plain = compiled is self.plain
         plan = Plan(
             graph=graph,
             schedule=compiled.schedule,
             budget=self.budget,
-            predicted_peak=self.resident + self._live(compiled),
-            baseline_peak=self.resident + self._live(self.plain),
+            predicted_peak=resident + self._live(compiled),
+            baseline_peak=resident + self._live(self.plain),
             overhead=solution.cost / graph.one_pass_cost - 1,
             solution=solution,
             notes=self.notes,
-            compiled_peak=self.resident + compiled.added,
-            compiled_baseline_peak=self.resident + self.plain.added,
+            compiled_peak=resident + compiled.added,
+            compiled_baseline_peak=resident + self.plain.added,
             compilations=len(self.tried),
         )
         count = len(self.tried)
         source = "1 plan compiled" if count == 1 else f"{count} plans compiled"
-        return PlannedStep(plan, self.extracted, None, runs_plain=runs_plain, source=source)
+        runs_plain = compiled is self.plain
+        extracted = self.situation.extracted
+        return PlannedStep(plan, extracted, None, runs_plain=runs_plain, source=source)
 
 
 def _cost(compiled: _Compiled) -> float:

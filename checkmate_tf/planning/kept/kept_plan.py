@@ -89,7 +89,7 @@ class KeptPlan:
                 "its share counts from what the unchanged step was expected to need, not measured"
             )
         resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
-        most = max(plan.predicted_peak, plan.measured_peak or 0)
+        most = plan.compiled_peak or max(plan.predicted_peak, plan.measured_peak or 0)
         more = situation.resident - resident
         room, then = situation.limit - situation.resident, plan.budget - resident
         used = max(then, most - resident)  # the leanest may need more than there was

@@ -29,6 +29,7 @@ from checkmate_tf.planning_display import announce_beside
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.program import Program
 from profiles.devices import default_device, device_name
+from profiles.measure.compiled_workspaces import compiler_name
 from profiles.profile import Profile
 from solvers import CheckmateError
 
@@ -44,10 +45,17 @@ class KeptPlans:
         ('50%', 'auto')
     """
 
-    def __init__(self, request: Request, budget: str | None = None) -> None:
-        """For what the user asked for; `budget` stands for the one in the name of a plan."""
+    def __init__(self, request: Request, budget: str | None = None, compiled: bool = False) -> None:
+        """For what the user asked for.
+
+        Args:
+            request: it.
+            budget: stands for the one in the name of a plan.
+            compiled: by XLA, which counts as a device of its own.
+        """
         self._request = request
         self._budget = budget or _in_words(request)
+        self._name_of = compiler_name if compiled else device_name
         self._known: dict[str, KeptPlan | None] = {}
         self._named_fits = False
 
@@ -67,6 +75,11 @@ class KeptPlans:
 
         A share then means the same bytes at every start.
         """
+        kept = self.of_another_budget(program)
+        return None if kept is None else kept.baseline
+
+    def of_another_budget(self, program: Program) -> KeptPlan | None:
+        """A plan for the step, whatever its budget, that tells what the unchanged one needs."""
         folder = plan_store.plan_folder()
         if folder is None:
             return None
@@ -74,9 +87,9 @@ class KeptPlans:
         for entry in plan_store.same_step(folder, key):
             if all(entry.key.get(name) == key[name] for name in _OF_THE_UNCHANGED_STEP):
                 with suppress(CheckmateError):
-                    baseline = kept_plan(entry).baseline
-                    if baseline is not None and baseline.measured is not None:
-                        return baseline
+                    kept = kept_plan(entry)
+                    if kept.baseline is not None and kept.baseline.measured is not None:
+                        return kept
         return None
 
     def workspaces(self, program: Program) -> tuple[int, ...] | None:
@@ -156,7 +169,7 @@ class KeptPlans:
         key = {
             "content": content,
             "budget": self._budget,
-            "device": device_name(device),
+            "device": self._name_of(device),
             "limit": allocator_limit(),
             "memory_count": _what_is_counted(),
             "tensorflow": tf.__version__,
