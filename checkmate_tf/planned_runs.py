@@ -38,7 +38,7 @@ from checkmate_tf.trace.keras_models import (
 )
 from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
 from checkmate_tf.trace.train_functions import TrainFunctions
-from profiles.devices import default_device
+from profiles.devices import default_device, tries_kernels
 from profiles.measure.compilation import NotCompilableError
 from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
 from solvers import BudgetError, CheckmateError, ComputationGraph, format_bytes
@@ -270,7 +270,7 @@ class PlannedRuns:
         # What a function of the user's is called with is on the device already.
         coming = 0 if arriving is None and self._model is None else arriving
         try:
-            return self._compiled_planner.plan(concrete, sizes, coming)
+            return self._compiled_planner.plan(concrete, sizes, coming, self._held_already)
         except (BudgetError, NotCompilableError) as error:
             # A function of the user's around the step compiles it, whatever becomes of its plan.
             if self._may_leave_xla or is_compiled_by_xla(self._function):
@@ -327,10 +327,12 @@ class PlannedRuns:
         """
         if self._request.budget.least or planned.beyond_budget or held_bytes() is None:
             return None
+        is_compiled = planned.plan.compiled_peak is not None
+        if is_compiled and not tries_kernels():
+            return None  # a CPU's allocator gives XLA a larger piece where it has one
         attempts = len(self._margins[structure_of(planned.extracted.graph)])
         if not self._can_be_exchanged(planned) or attempts >= LEANER_ATTEMPTS:
             leaner = None
-        is_compiled = planned.plan.compiled_peak is not None
         planner = self._compiled_planner if is_compiled else self._planner
         return BudgetWatch(
             planned.plan.budget, partial(planner.forget, planned), leaner, planned.is_cold

@@ -206,5 +206,8 @@ is compiled. One more, the leanest, is compiled where none of them keeps the bud
 COMPILED_TIMES = (0.25, 0.15, 0.15)
 """Shares of the time limit, one for each of those plans."""
 
+COMPILED_MORE = (1.0, 1.05, 1.1, 1.2)
+"""Multiples of the live bytes that are asked for, until the schedule is another one."""
+
 COMPILED_NEAR_ENOUGH = 0.96
 """Share of the budget: a plan that keeps it and uses so much needs no better."""

@@ -19,7 +19,12 @@ from checkmate_tf.planning.kept.kept_plans import KeptPlans
 from checkmate_tf.planning.kept.step_content import step_content
 from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.planner import PlannedStep
-from checkmate_tf.planning.preparation import anything_to_gain, resident_bytes, structure_of
+from checkmate_tf.planning.preparation import (
+    anything_to_gain,
+    batches_held,
+    resident_bytes,
+    structure_of,
+)
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.plans.plan import Plan
@@ -66,7 +71,11 @@ class CompiledPlanner:
         self._lock = threading.RLock()
 
     def plan(
-        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None = 0
+        self,
+        concrete: Any,
+        sizes: ArgumentSizes | None,
+        arriving: int | None = 0,
+        held_already: int = 0,
     ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
@@ -74,7 +83,8 @@ class CompiledPlanner:
             concrete: the step, traced for XLA.
             sizes: of inputs that were traced without them, as for `resolve`.
             arriving: bytes that the device will hold before the step and does not hold yet; None
-                for those of its arguments.
+                for those of the batches that `fit` has ready.
+            held_already: how many of those batches it holds.
 
         Raises:
             BudgetError: no plan keeps the budget.
@@ -98,8 +108,9 @@ class CompiledPlanner:
             interrupts.pass_on()
             if not anything_to_gain(extracted.graph):
                 return None
-            coming = program.argument_bytes if arriving is None else arriving
-            resident = resident_bytes(extracted.graph, coming)
+            if arriving is None:
+                arriving = program.argument_bytes * max(1, batches_held() - held_already)
+            resident = resident_bytes(extracted.graph, arriving)
             notes = (*costs.notes, *unchanged.notes)
             return self._known_or_planned(extracted, unchanged, resident, notes, interrupts)
 

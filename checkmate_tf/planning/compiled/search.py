@@ -20,6 +20,7 @@ from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     COMPILED_AIMS,
     COMPILED_LEAST_RATIO,
+    COMPILED_MORE,
     COMPILED_NEAR_ENOUGH,
     COMPILED_TIMES,
     COMPILED_WASTE,
@@ -126,7 +127,9 @@ class CompiledSearch:
         """Plans in turn, each for live bytes that are corrected by what the compiler said."""
         live = self.allowed / self._first_ratio
         for aim, time_share in zip(COMPILED_AIMS, COMPILED_TIMES, strict=True):
-            compiled = self._try(live, time_share)
+            # The best schedule for a little more memory is often the same one.
+            tries = (self._try(live * more, time_share) for more in COMPILED_MORE)
+            compiled = next(filter(None, tries), None)
             if compiled is None:
                 break
             if self._keeps(compiled) and self._is_near_enough(compiled):
