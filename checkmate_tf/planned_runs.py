@@ -18,7 +18,7 @@ from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.loops_of_steps import why_nothing_can_be_recomputed
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.planner import PlannedStep, Planner
-from checkmate_tf.planning.preparation import structure_of
+from checkmate_tf.planning.preparation import batches_held, structure_of
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS
 from checkmate_tf.planning.trial.trial_run import has_generators
@@ -211,7 +211,7 @@ class PlannedRuns:
         if self._model is not None:
             if self._watch is not None:
                 self._watch.end()  # over the batch under way, in which planning took memory
-            leaner = None if compiled else partial(self._leaner_in_fit, planned, sizes)
+            leaner = partial(self._leaner_in_fit, planned, sizes)
             self._watch = self._watch_for(planned, leaner)
         step = _rewritten(planned, compiled=compiled)
 
@@ -244,7 +244,7 @@ class PlannedRuns:
             if self._is_compiled():
                 planned = self._compiled(concrete, sizes, arriving)
             else:
-                planned = self._planner.plan(concrete, sizes, arriving, self._held_already)
+                planned = self._planner.plan(concrete, sizes, arriving, self._batches)
         except BudgetError as error:
             if self._left is not None:
                 raise
@@ -270,7 +270,7 @@ class PlannedRuns:
         # What a function of the user's is called with is on the device already.
         coming = 0 if arriving is None and self._model is None else arriving
         try:
-            return self._compiled_planner.plan(concrete, sizes, coming, self._held_already)
+            return self._compiled_planner.plan(concrete, sizes, coming, self._batches)
         except (BudgetError, NotCompilableError) as error:
             # A function of the user's around the step compiles it, whatever becomes of its plan.
             if self._may_leave_xla or is_compiled_by_xla(self._function):
@@ -282,7 +282,7 @@ class PlannedRuns:
     ) -> PlannedStep | None:
         """As `planned`, of a step that is called by itself, where XLA can't be planned for."""
         try:
-            planned = self._planner.plan(concrete, sizes, arriving, self._held_already)
+            planned = self._planner.plan(concrete, sizes, arriving, self._batches)
         except BudgetError as error:
             self._unplanned_or(left.and_without(error))
             return None
@@ -300,6 +300,12 @@ class PlannedRuns:
             raise error
         self._say_once("runs-without-a-plan", f"{error}; the step runs without a plan")
         self._note_plan(None)
+
+    @property
+    def _batches(self) -> int:
+        """How many batches `fit` will put on the device while a step runs."""
+        several = getattr(self._model, "steps_per_execution", 1) > 1
+        return batches_held(self._held_already, several)
 
     def _say_if_it_is_more_than_there_is(self) -> None:
         budget, there = self._request.budget.bytes, device_bytes()
@@ -333,10 +339,12 @@ class PlannedRuns:
         attempts = len(self._margins[structure_of(planned.extracted.graph)])
         if not self._can_be_exchanged(planned) or attempts >= LEANER_ATTEMPTS:
             leaner = None
-        planner = self._compiled_planner if is_compiled else self._planner
-        return BudgetWatch(
-            planned.plan.budget, partial(planner.forget, planned), leaner, planned.is_cold
-        )
+        forget = partial(self._planner_of(planned).forget, planned)
+        return BudgetWatch(planned.plan.budget, forget, leaner, planned.is_cold)
+
+    def _planner_of(self, planned: PlannedStep) -> Planner | CompiledPlanner:
+        is_compiled = planned.plan.compiled_peak is not None
+        return self._compiled_planner if is_compiled else self._planner
 
     def _leaner_in_fit(
         self, planned: PlannedStep, sizes: ArgumentSizes | None, peak: int, held: int
@@ -357,7 +365,7 @@ class PlannedRuns:
         margins.append(max(0, peak - plan.budget - counted))
         shown = PlanningDisplay(self._request.verbose)
         with shown.under_way():
-            self._planner.leaner(
+            self._planner_of(planned).leaner(
                 as_traced(program.concrete),
                 sizes,
                 plan.budget,

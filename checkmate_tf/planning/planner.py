@@ -23,7 +23,6 @@ from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
-    batches_held,
     layout_for,
     prepared,
     resident_bytes,
@@ -105,7 +104,7 @@ class Planner:
         concrete: Any,
         sizes: ArgumentSizes | None,
         arriving: int | None = None,
-        held_already: int = 0,
+        batches: int = 1,
     ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
@@ -113,8 +112,8 @@ class Planner:
             concrete: the traced step.
             sizes: of inputs that were traced without them, as for `resolve`.
             arriving: bytes that the device will hold before the step and does not hold yet; by
-                default those of the batches that `fit` has ready.
-            held_already: how many of those batches it holds.
+                default those of `batches`.
+            batches: how many will come from `fit`.
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a signature that needs as
@@ -132,7 +131,7 @@ class Planner:
             if not anything_to_gain(extracted.graph):
                 return None
             if arriving is None:
-                arriving = program.argument_bytes * max(1, batches_held() - held_already)
+                arriving = program.argument_bytes * batches
             resident = resident_bytes(extracted.graph, arriving + program.constant_bytes)
             run = partial(trial_runner, extracted, arriving)
             warm = partial(warmed, arriving=arriving, may_run=request.trial_run)

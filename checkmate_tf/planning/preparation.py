@@ -124,9 +124,16 @@ def layout_for(extracted: Extraction, arriving: int) -> MemoryLayout | None:
     return replace(layout, arriving=tuple(coming))
 
 
-def batches_held() -> int:
-    """How many batches of inputs the device holds while a step of `fit` runs."""
-    return 1 + BATCHES_AHEAD if default_device().startswith("CPU") else 1
+def batches_held(already: int = 0, several_at_once: bool = False) -> int:
+    """How many batches of inputs the device holds while a step of `fit` runs.
+
+    Args:
+        already: so many of them are counted among what the device holds.
+        several_at_once: the train function runs several steps, and gets the next batch during one.
+    """
+    if default_device().startswith("CPU"):
+        return max(1, 1 + BATCHES_AHEAD - already)
+    return 1 + several_at_once  # batches are made on the CPU
 
 
 def _collect() -> None:

@@ -21,7 +21,6 @@ from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.planner import PlannedStep
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
-    batches_held,
     resident_bytes,
     structure_of,
 )
@@ -68,6 +67,8 @@ class CompiledPlanner:
         self._unchanged: dict[str, _Unchanged] = {}  # by the content of the step
         self._kept = KeptPlans(request, compiled=True)
         self._largest = 0  # bytes that the plain step adds, of the largest signature so far
+        # Once training has begun: budgets in bytes, and bytes of them that plans leave alone.
+        self._fixed: dict[ComputationGraph, tuple[int, int]] = {}
         self._lock = threading.RLock()
 
     def plan(
@@ -75,7 +76,7 @@ class CompiledPlanner:
         concrete: Any,
         sizes: ArgumentSizes | None,
         arriving: int | None = 0,
-        held_already: int = 0,
+        batches: int = 1,
     ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
@@ -83,8 +84,8 @@ class CompiledPlanner:
             concrete: the step, traced for XLA.
             sizes: of inputs that were traced without them, as for `resolve`.
             arriving: bytes that the device will hold before the step and does not hold yet; None
-                for those of the batches that `fit` has ready.
-            held_already: how many of those batches it holds.
+                for those of `batches`.
+            batches: how many will come from `fit`.
 
         Raises:
             BudgetError: no plan keeps the budget.
@@ -92,27 +93,47 @@ class CompiledPlanner:
                 compiled by itself.
         """
         with self._lock, apart(), noted_interrupts() as interrupts:
-            with phase("extract"):
-                program = resolve(concrete, sizes)
-            if has_several_replicas(program):
-                raise CheckmateError(
-                    "xla-with-replicas",
-                    "the step of several replicas can't be planned for XLA: compile the model "
-                    "with jit_compile=False",
-                )
-            _refuse_outer_tensors(program.concrete)
-            unchanged = self._as_it_is(program)
-            with phase("extract"):
-                costs = step_costs(self._request.costs, program)
-                extracted = extract_program(program, costs.model, workspaces=unchanged.workspaces)
+            extracted, unchanged, notes = self._extracted(concrete, sizes)
             interrupts.pass_on()
             if not anything_to_gain(extracted.graph):
                 return None
             if arriving is None:
-                arriving = program.argument_bytes * max(1, batches_held() - held_already)
+                arriving = extracted.program.argument_bytes * batches
             resident = resident_bytes(extracted.graph, arriving)
-            notes = (*costs.notes, *unchanged.notes)
             return self._known_or_planned(extracted, unchanged, resident, notes, interrupts)
+
+    def leaner(
+        self, concrete: Any, sizes: ArgumentSizes | None, budget: int, margin: int, arriving: int
+    ) -> PlannedStep:
+        """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
+        with self._lock, apart(), noted_interrupts() as interrupts:
+            extracted, unchanged, notes = self._extracted(concrete, sizes)
+            self._kept.forget(extracted.program)
+            structure = structure_of(extracted.graph)
+            self._fixed[structure] = budget, margin
+            resident = resident_bytes(extracted.graph, arriving)
+            return self._known_or_planned(
+                extracted, unchanged, resident, notes, interrupts, may_exceed=False
+            )
+
+    def _extracted(
+        self, concrete: Any, sizes: ArgumentSizes | None
+    ) -> tuple[Extraction, _Unchanged, tuple[str, ...]]:
+        """The step's graph, what it takes as it is, and what the user should know of it."""
+        with phase("extract"):
+            program = resolve(concrete, sizes)
+        if has_several_replicas(program):
+            raise CheckmateError(
+                "xla-with-replicas",
+                "the step of several replicas can't be planned for XLA: compile the model "
+                "with jit_compile=False",
+            )
+        _refuse_outer_tensors(program.concrete)
+        unchanged = self._as_it_is(program)
+        with phase("extract"):
+            costs = step_costs(self._request.costs, program)
+            extracted = extract_program(program, costs.model, workspaces=unchanged.workspaces)
+        return extracted, unchanged, (*costs.notes, *unchanged.notes)
 
     def forget(self, planned: PlannedStep) -> None:
         """A step was over its budget: other processes are not to take its plan."""
@@ -125,13 +146,16 @@ class CompiledPlanner:
         resident: int,
         notes: tuple[str, ...],
         interrupts: Interrupts,
+        may_exceed: bool = True,
     ) -> PlannedStep:
+        """A plan for what the device holds; in training under way one that exceeds the budget."""
         request, structure = self._request, structure_of(extracted.graph)
-        under_way = unchanged.added <= self._largest
+        under_way = may_exceed and unchanged.added <= self._largest
         largest = max(self._largest, unchanged.added)
         least, before = request.budget.least, resident + unchanged.added
         budget = resident if least else request.budget.in_bytes(resident, resident + largest)
-        situation = Situation(extracted, resident, budget, 0, before, notes)
+        budget, margin = self._fixed.get(structure, (budget, 0))
+        situation = Situation(extracted, resident, budget, margin, before, notes)
         known = self._known.get(structure)
         if known is not None and not known.why_not(situation, least):
             return _taken(known, situation, request, source="")
