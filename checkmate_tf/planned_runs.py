@@ -25,6 +25,7 @@ from checkmate_tf.planning.trial.trial_run import has_generators
 from checkmate_tf.planning_display import PlanningDisplay
 from checkmate_tf.plans.line import line_about
 from checkmate_tf.plans.plan import Plan
+from checkmate_tf.rewriting.replay import xla_compiles_parts
 from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest
 from checkmate_tf.trace.inlining import as_traced
@@ -259,6 +260,12 @@ class PlannedRuns:
             )
         else:
             self._note_plan(planned.plan)
+            if xla_compiles_parts() and not self._is_compiled():
+                self._say_once(
+                    "xla-left",
+                    "no part of this step is compiled by XLA, as tf.config.optimizer.set_jit asks "
+                    "for, and steps may take longer: XLA would run it in an order of its own",
+                )
         return planned
 
     def _compiled(

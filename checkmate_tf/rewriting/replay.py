@@ -11,6 +11,7 @@ get no edge.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import tensorflow as tf
@@ -58,6 +59,11 @@ def replay(
         emitter.provide(placeholder, value)
     instances = kind(extraction, schedule, emitter).run()
     return [instances.of(each) for each in program.concrete.outputs]
+
+
+def xla_compiles_parts() -> bool:
+    """Whether XLA compiles parts of functions, as `tf.config.optimizer.set_jit` asks it to."""
+    return bool(tf.config.optimizer.get_jit())
 
 
 class Replay:
@@ -108,6 +114,12 @@ class Replay:
 
     def run(self) -> Instances:
         """Create them all; returns what stands for the tensors of the step afterwards."""
+        # What XLA compiled a part of it would run in an order of its own.
+        apart = tf.xla.experimental.jit_scope(compile_ops=False)
+        with apart if xla_compiles_parts() else nullcontext():
+            return self._run()
+
+    def _run(self) -> Instances:
         if self.in_turn:
             for part in one_order(self.extraction, self.schedule):
                 self.waits_for = self._one_of(self._emitted(part))

@@ -138,7 +138,25 @@ REPLICAS = """
                 found[each.device[-5:]] = found.get(each.device[-5:], 0) + 1
         return found
 
+    def compiled():
+        model, _ = model_and_optimizer()
+        with strategy.scope():
+            model.compile("sgd", "mse", jit_compile=True)
+        checkmate_tf.rematerialize(
+            model, budget=0.85, solver="linearized_greedy", batch_size=1024, time_limit=5)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(x, x, batch_size=2048, epochs=1, verbose=0)
+        codes = [getattr(each.message, "code", "") for each in caught]
+        return {
+            "said": codes.count("xla-left"),
+            "planned": model.train_step.plan is not None,
+            "on": bool(model.jit_compile),
+            "restored": bool(checkmate_tf.restore(model).jit_compile),
+        }
+
     print(json.dumps({
+        "xla": compiled(),
         "fit": compared(fit),
         "gradients": compared(loop("gradients")),
         "update": compared(loop("update")),
@@ -182,6 +200,11 @@ def test_replicas_keep_their_budgets_together(on_replicas, form):
     """Logical CPUs share an allocator: its peak is to be within the sum of the budgets."""
     seen = on_replicas[form]
     assert seen["peak"] <= seen["budgets"]
+
+
+def test_where_xla_is_asked_for_replicas_train_without_it(on_replicas):
+    """Keras' own step of several replicas is an error then, on CPUs at least."""
+    assert on_replicas["xla"] == {"said": 1, "planned": True, "on": False, "restored": True}
 
 
 def test_every_replica_computes_on_its_own_device(on_replicas):

@@ -251,3 +251,18 @@ def test_gradients_are_those_of_the_traced_function(traced_before):
 
     for _ in range(2):
         np.testing.assert_allclose(gradient(again), gradient(step), rtol=1e-5, atol=1e-5)
+
+
+def test_no_part_is_left_to_xla_which_would_reorder_it():
+    step = tf.function(lambda x: tf.reduce_sum(tf.nn.softmax(x @ x)))
+    size = tf.TensorSpec((64, 64))
+    concrete = step.get_concrete_function(size)
+    unchanged = Schedule(range(len(extract_step(concrete).graph)))
+    tf.config.optimizer.set_jit("autoclustering")
+    try:
+        ours = tf.function(rewrite(concrete, unchanged)).get_concrete_function(size)
+    finally:
+        tf.config.optimizer.set_jit(False)
+    products = [each for each in ours.graph.get_operations() if each.type == "MatMul"]
+    assert products
+    assert not any(each.get_attr("_XlaCompile") for each in products)
