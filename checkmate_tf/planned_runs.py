@@ -447,7 +447,7 @@ class PlannedRuns:
             result = new_train_function(self._model, self._train_by)(iterator)
         except BudgetError as error:
             switch_on_xla(self._model, compile_of_keras)
-            self._neither = left.and_without(error)
+            self._left, self._neither = None, left.and_without(error)
             return new_train_function(self._model, self._train_by)(iterator)
         finally:
             self._left = self._neither = None

@@ -117,6 +117,42 @@ def test_kerass_default_on_a_gpu_stays(build):
     np.testing.assert_allclose([fit(plain), fit(plain)], losses, rtol=1e-3)
 
 
+def within(budget, **options):
+    """A model that XLA compiles, to be trained within `budget` bytes; its least by XLA is 5.6 MiB."""
+    model = small_cnn(side=32)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer="sgd", loss=loss, jit_compile=True)
+    return checkmate_tf.rematerialize(model, budget=budget, batch_size=8, time_limit=2, **options)
+
+
+def test_a_budget_that_no_plan_for_xla_keeps_is_kept_without_it():
+    model = within("4700KiB")
+    with warns("xla-left"):
+        fit(model)
+    plan = model.train_step.plan
+    assert not model.jit_compile
+    assert plan.compiled_peak is None
+    assert plan.measured_peak <= plan.budget
+
+
+def test_a_budget_that_no_plan_keeps_at_all():
+    """The error names what is needed; XLA is on as before."""
+    model = within("2MiB")
+    with raises(BudgetError, "budget-too-small") as caught:
+        fit(model)
+    assert 2 << 20 < caught.value.least < 5 << 20
+    assert model.jit_compile
+
+
+@pytest.mark.slow
+def test_a_step_that_may_run_plain_is_compiled_where_no_plan_keeps_the_budget():
+    model = within("2MiB", on_infeasible="plain")
+    with warns("runs-without-a-plan"):
+        fit(model)
+    assert model.jit_compile
+    assert model.train_step.plan is None
+
+
 def dense():
     """Deep enough to have something to recompute, and quickly compiled."""
     keras.utils.set_random_seed(1)
