@@ -117,7 +117,7 @@ def trained(model: Model, start: str) -> dict[str, Any]:
     peaks: list[int] = []
     ends: list[float] = []
 
-    class Peaks(keras.callbacks.Callback):
+    class Peaks(keras.callbacks.Callback):  # type: ignore[misc]
         """Notes what each step held at most, and when it was over."""
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
