@@ -197,6 +197,27 @@ def test_a_second_process_compiles_no_plan(monkeypatch, tmp_path):
     assert "compile" not in seconds[1]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("made_for_xla", [True, False])
+def test_a_plan_that_is_named(made_for_xla, monkeypatch, tmp_path):
+    monkeypatch.setenv(plan_store.VARIABLE, "off")
+    model = network()
+    checkmate_tf.rematerialize(model, budget=0.75, batch_size=BATCH, time_limit=2, order="fixed")
+    model.compile(sgd(), "mse", jit_compile=made_for_xla)
+    fit(model)
+    made = model.train_step.plan
+    made.save(tmp_path / "plan.json")
+    model = network()
+    checkmate_tf.rematerialize(
+        model, budget="1GiB", plan=tmp_path / "plan.json", batch_size=BATCH, time_limit=2
+    )
+    trained(model, sgd())
+    plan = model.train_step.plan
+    assert plan.schedule == made.schedule
+    assert plan.compiled_peak <= plan.budget
+    assert ("compile" in plan.seconds) != made_for_xla
+
+
 def test_restored_it_trains_as_before():
     model = network()
     checkmate_tf.rematerialize(model, budget=0.75, batch_size=BATCH, time_limit=2)

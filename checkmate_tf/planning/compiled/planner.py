@@ -162,12 +162,12 @@ class CompiledPlanner:
         kept = self._kept.find(extracted.program)
         named = None
         if kept is not None and self._kept.judge(kept, situation):
-            if kept.plan.compiled_peak is not None:
+            if _is_compiled_here(kept.plan):
                 planned = _found_again(kept, situation, request, under_way)
                 self._known[structure] = kept
                 self._largest = largest
                 return planned
-            named = kept.plan.schedule  # of a step without XLA: what it takes is not known yet
+            named = kept.plan.schedule  # what it takes is not known yet
         search = CompiledSearch(situation, request, unchanged.added, interrupts)
         try:
             found = search.run(under_way, named)
@@ -202,18 +202,28 @@ class CompiledPlanner:
         content = step_content(program)
         if content not in self._unchanged:
             with phase("extract"):
-                kept = self._kept.of_another_budget(program)
-            known = None if kept is None else _as_it_was(kept, content, len(program.operations))
-            self._unchanged[content] = known or _compiled(program)
+                named_or_kept = self._kept.find(program), self._kept.of_another_budget(program)
+            count = len(program.operations)
+            known = (_as_it_was(each, content, count) for each in named_or_kept if each)
+            self._unchanged[content] = next(filter(None, known), None) or _compiled(program)
         return self._unchanged[content]
 
 
+def _is_compiled_here(plan: Plan) -> bool:
+    """Whether this XLA has compiled the plan, with these flags, for this device."""
+    if plan.compiled_peak is None or plan.origin is None:
+        return False
+    return plan.origin.device == compiler_name(default_device())
+
+
 def _as_it_was(kept: KeptPlan, content: str, count: int) -> _Unchanged | None:
-    """What a plan that was kept says of the unchanged step of so many operations."""
-    workspaces, baseline = kept.workspaces(content, count), kept.baseline
-    if workspaces is None or baseline is None:
+    """What a plan that was made before says of the unchanged step of so many operations."""
+    plan, workspaces = kept.plan, kept.workspaces(content, count)
+    if not _is_compiled_here(plan) or workspaces is None:
         return None
-    return _Unchanged(baseline.peak - baseline.resident, workspaces)
+    assert plan.origin is not None
+    assert plan.compiled_baseline_peak is not None
+    return _Unchanged(plan.compiled_baseline_peak - plan.origin.resident, workspaces)
 
 
 def _compiled(program: Program) -> _Unchanged:

@@ -96,13 +96,13 @@ class CompiledSearch:
             self._try(None, 1.0)
             self.budget = self.situation.resident + self._best.added
             return self._planned(self._best)
-        if self._keeps(self.plain):
-            return self._planned(self.plain)
         if named is not None:
             cost = simulate(self.graph, named).cost
             given = self._compile(named, replace(self.plain.solution, schedule=named, cost=cost))
             if self._keeps(given):
                 return self._planned(given)
+        if self._keeps(self.plain):
+            return self._planned(self.plain)
         self._try_some()
         keeping = [each for each in self.tried if self._keeps(each)]
         if keeping:
