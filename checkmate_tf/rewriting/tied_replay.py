@@ -8,7 +8,7 @@ the schedule keeps longer than the values that it was made of is made to be kept
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -19,6 +19,7 @@ from checkmate_tf.rewriting.max_pool_gradient import EmitterForXLA
 from checkmate_tf.rewriting.replay import Replay
 from checkmate_tf.rewriting.ties import (
     can_be_tied,
+    computed_in_readers,
     keepable,
     kept,
     late_gradient,
@@ -54,7 +55,8 @@ class TiedReplay(Replay):
     ) -> None:
         """See `Replay`."""
         super().__init__(extraction, schedule, emitter, waits_for)
-        self.outlasting = outlasting(extraction.graph, schedule)
+        in_readers = computed_in_readers(extraction.program, extraction.nodes)
+        self.outlasting = outlasting(extraction.graph, schedule, in_readers)
         self.keepable = keepable(extraction.program)
         self.on_cpu = default_device().startswith("CPU")
         self.computed: set[int] = set()  # operations, at least once
@@ -135,10 +137,18 @@ class TiedReplay(Replay):
             self._note_large(number)
 
 
-def outlasting(graph: ComputationGraph, schedule: Schedule) -> set[int]:
-    """Places in `schedule` whose value is read after the last use of a value it was made of.
+def outlasting(
+    graph: ComputationGraph, schedule: Schedule, in_readers: Collection[int] = ()
+) -> set[int]:
+    """Places in `schedule` whose value is read when what it was made of has gone.
 
     Where XLA computes it anew for such a reader, what it is made of stays as long.
+
+    Args:
+        graph: of the step.
+        schedule: for it.
+        in_readers: nodes that XLA can compute in the loops of what reads them. Such a value can be
+            had as long as its own sources are there.
 
     Example:
         >>> from solvers import ComputationGraph, Node, Schedule
@@ -155,9 +165,12 @@ def outlasting(graph: ComputationGraph, schedule: Schedule) -> set[int]:
         made_of.append([newest[each] for each in graph.nodes[node].dependencies])
         last_read.update(dict.fromkeys(made_of[place], place))
         newest[node] = place
-    return {
-        place
-        for place, sources in enumerate(made_of)
-        if last_read[place] > place + 1
-        and any(last_read[place] > last_read[source] for source in sources)
-    }
+    found = set()
+    there_until: list[int] = []
+    for place, (node, sources) in enumerate(zip(schedule.steps, made_of, strict=True)):
+        until = min((there_until[each] for each in sources), default=len(made_of))
+        if last_read[place] > max(until, place + 1):
+            found.add(place)
+        has_own_buffer = place in found or node not in in_readers
+        there_until.append(last_read[place] if has_own_buffer else until)
+    return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.trace.operations import under_views
+from checkmate_tf.trace.operations import VIEWS, under_views
 from checkmate_tf.trace.program import Program
 
 _CONVOLUTION_GRADIENTS = {
@@ -35,6 +35,9 @@ _KEPT = frozenset(
 
 _PRODUCTS = frozenset(["Mul", "Square", "SquaredDifference", "RealDiv", "TanhGrad", "SigmoidGrad"])
 """Types that end in a product, which is rounded together with a sum that reads it."""
+
+_COMPUTED_IN_READERS = _KEPT | _PRODUCTS | VIEWS | {"Neg"}
+"""Types of operations that XLA computes in the loops of what reads them."""
 
 _ADD_UP = frozenset(
     "Sum Mean Prod BiasAddGrad L2Loss Softmax LogSoftmax SoftmaxCrossEntropyWithLogits "
@@ -125,6 +128,16 @@ def keepable(program: Program) -> set[int]:
         number
         for number, operation in enumerate(program.operations)
         if operation.type in _KEPT and number not in summed
+    }
+
+
+def computed_in_readers(program: Program, nodes: Sequence[Sequence[int]]) -> set[int]:
+    """Which of `nodes`, groups of operations of `program`, XLA can compute in what reads them."""
+    types = [operation.type for operation in program.operations]
+    return {
+        node
+        for node, members in enumerate(nodes)
+        if all(types[each] in _COMPUTED_IN_READERS for each in members)
     }
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from experiments.xla import for_gpu, gpu_compiler, measure
 from experiments.xla.steps import GPU_ROWS, QUICK, ROWS, Row
-from experiments.xla.tables import print_gpu_table, print_readiness, print_table
+from experiments.xla.tables import print_float64, print_gpu_table, print_readiness, print_table
 from solvers.graph.files import read_json, write_whole
 
 _DEPTH_FIRST = "--xla_cpu_enable_concurrency_optimized_scheduler=false"
@@ -42,6 +42,9 @@ def main() -> None:
         "--gpu-compiler", action="store_true", help="what XLA takes on an A100: compiled, never run"
     )
     parser.add_argument("--no-times", action="store_true", help="bytes and bits only")
+    parser.add_argument(
+        "--float64", action="store_true", help="distances from the same steps in float64, too"
+    )
     parser.add_argument("--time-limit", type=float, default=60.0, help="of the solver, seconds")
     parser.add_argument("--output", help="results/xla.json, or results/xla_gpu.json")
     parser.add_argument("--row", nargs=2, metavar=("ROW", "FILE"), help="one row, in this process")
@@ -52,7 +55,12 @@ def main() -> None:
         figures = (
             for_gpu.figures(row, arguments.time_limit)
             if on_gpu
-            else measure.figures(row, arguments.time_limit, times=not arguments.no_times)
+            else measure.figures(
+                row,
+                arguments.time_limit,
+                times=not arguments.no_times,
+                float64=arguments.float64 and row.model != "GPT",  # which has dropout
+            )
         )
         write_whole(arguments.row[1], json.dumps(figures))
         return
@@ -64,6 +72,7 @@ def main() -> None:
     done = [{"precision": "float32", **each} for each in done]  # some files don't say it
     options = ["--time-limit", str(arguments.time_limit)]
     options += ["--no-times"] * arguments.no_times + ["--gpu-compiler"] * on_gpu
+    options += ["--float64"] * arguments.float64
     for row in QUICK if arguments.quick else GPU_ROWS if on_gpu else ROWS:
         known = any(asdict(row).items() <= each.items() for each in done)
         if not known and (not arguments.models or row.model in arguments.models):
@@ -74,6 +83,7 @@ def main() -> None:
     else:
         print_table(done)
         print_readiness(done)
+        print_float64(done)
 
 
 def _in_fresh_process(row: Row, options: list[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -54,8 +54,17 @@ def planned_step(row: Row, time_limit: float) -> Planned:
     return Planned(model, data, plain, planned, step.plan, sizes, seconds)
 
 
-def figures(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str, Any]:
-    """Figures of one row: bytes, compilations, variables that differ, seconds."""
+def figures(
+    row: Row, time_limit: float = 60.0, times: bool = True, float64: bool = False
+) -> dict[str, Any]:
+    """Figures of one row: bytes, compilations, variables that differ, seconds.
+
+    Args:
+        row: what is compiled.
+        time_limit: of the solver, in seconds.
+        times: whether steps are timed.
+        float64: whether both steps are compared with the same steps in float64, too.
+    """
     from checkmate_tf.doctor.steps import distance_of_results
     from profiles.measure.compilation import compiled_memory
 
@@ -70,18 +79,14 @@ def figures(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str,
     seconds = time.perf_counter() - began
     variables = [*model.variables, *model.optimizer.variables]
     start = [each.numpy() for each in variables]
-
-    def train(function: Callable[[Any], Any]) -> list[Any]:
-        for variable, value in zip(variables, start, strict=True):
-            variable.assign(value)
-        for _ in range(_COMPARED_STEPS):
-            function(data)
-        return [each.numpy() for each in variables]
-
-    expected, values = train(step.plain), train(step.planned)
+    expected, values = (
+        _trained(each, data, variables, start) for each in (step.plain, step.planned)
+    )
     pairs = zip(expected, values, strict=True)
     resident = plan.compiled_peak - memory.added
     predicted = plan.predicted_peak - resident
+    slowdown = _slowdown(step.plain, step.planned, data) if times else None
+    exact = in_float64(row, start) if float64 else None
     return {
         "temporary": memory.temporary,
         "plain_temporary": plain_memory.temporary,
@@ -97,8 +102,43 @@ def figures(row: Row, time_limit: float = 60.0, times: bool = True) -> dict[str,
         "variables": len(variables),
         "different": sum(one.tobytes() != other.tobytes() for one, other in pairs),
         "distance": distance_of_results(expected, values, start),
-        "slowdown": _slowdown(step.plain, step.planned, data) if times else None,
+        "slowdown": slowdown,
+        "from_float64": [distance_of_results(exact, each, start) for each in (expected, values)]
+        if exact
+        else None,
     }
+
+
+def in_float64(row: Row, start: list[Any]) -> list[Any]:
+    """All variables after the compared steps in float64, without XLA.
+
+    Dropout draws other numbers in float64, and would be compared with something else.
+
+    Args:
+        row: a model without dropout. What Keras makes from now on is float64.
+        start: the variables before the first step.
+    """
+    import keras
+    import tensorflow as tf
+
+    keras.config.set_floatx("float64")  # of the loss
+    model = model_of(replace(row, precision="float64"))
+    images, labels = data_of(row)
+    data = tf.cast(images, tf.float64), labels
+    model.train_step(data)
+    variables = [*model.variables, *model.optimizer.variables]
+    return _trained(tf.function(model.train_step), data, variables, start)
+
+
+def _trained(
+    function: Callable[[Any], Any], data: Any, variables: list[Any], start: list[Any]
+) -> list[Any]:
+    """All variables after the compared steps, from `start`."""
+    for variable, value in zip(variables, start, strict=True):
+        variable.assign(value)
+    for _ in range(_COMPARED_STEPS):
+        function(data)
+    return [each.numpy() for each in variables]
 
 
 def _slowdown(plain: Any, planned: Any, data: Any, rounds: int = 9) -> float:

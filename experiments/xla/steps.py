@@ -39,6 +39,7 @@ ROWS = (
     *(Row("recurrent", 16, 48, share) for share in (0.6, 0.7, 0.8)),
     *(Row("EfficientNetB0", 16, 128, share) for share in (0.5, 0.6, 0.7)),
     *(Row("DenseNet121", 8, 64, share) for share in (0.5, 0.6, 0.7)),
+    Row("DenseNet121", 4, 64, 0.5),
     Row("residual", 32, 48, 0.65, depth_first=True),
     Row("residual", 16, 48, 0.41, "adam"),
     Row("residual", 16, 48, 0.33, "adam", precision="mixed_bfloat16"),

@@ -66,6 +66,29 @@ def print_readiness(rows: list[dict[str, Any]]) -> None:
     print("plain, planned: from the call to the compiled step; plans: how many were compiled")
 
 
+def print_float64(rows: list[dict[str, Any]]) -> None:
+    """How far both steps are from float64; rows without these figures are left out."""
+    compared = [row for row in rows if row.get("from_float64")]
+    if not compared:
+        return
+    table = Table(
+        title="Distance from the same steps in float64",
+        box=None,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("step", max_width=24)
+    for name in ("asked\n%", "plain", "planned", "one from\nthe other"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in compared:
+        distances = (*row["from_float64"], row["distance"])
+        table.add_row(
+            _name(row), f"{100 * row['share']:.0f}", *(f"{each:.1e}" for each in distances)
+        )
+    Console().print(table)
+    print("‖one − the other‖ ÷ what the steps have changed")
+
+
 def print_gpu_table(rows: list[dict[str, Any]]) -> None:
     """One line for each row of the GPU's compiler."""
     title = "Temporary memory by XLA's compiler for an A100: compiled only, never run"

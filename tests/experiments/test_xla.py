@@ -14,7 +14,7 @@ from experiments.xla.gpu_compiler import (
 )
 from experiments.xla.layout_copies import LayoutCopy, layout_copies, most_at_once
 from experiments.xla.steps import GPU_ROWS, ROWS
-from experiments.xla.tables import print_gpu_table
+from experiments.xla.tables import print_float64, print_gpu_table
 from profiles.tensorflow_internals import hlo_before_compilation
 from solvers.errors import CheckmateError
 from tests.messages import raises
@@ -164,3 +164,17 @@ def test_the_table_says_that_nothing_ran(capsys):
     assert "never run" in text
     assert max(map(len, text.splitlines())) <= 80
     assert {"200.0", "71.0", "35.5", "41.0", "50", "40.0", "23.0"} <= set(text.split())
+
+
+def test_the_table_of_distances_from_float64(capsys):
+    row = {
+        "model": "DenseNet121", "batch": 4, "side": 64, "optimizer": "sgd", "share": 0.5,
+        "precision": "float32", "depth_first": False, "distance": 1e-6,
+        "from_float64": [2.1e-6, 2.3e-6],
+    }  # fmt: skip
+    print_float64([{**row, "from_float64": None}])
+    assert not capsys.readouterr().out
+    print_float64([row])
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert {"50", "2.1e-06", "2.3e-06", "1.0e-06"} <= set(text.split())

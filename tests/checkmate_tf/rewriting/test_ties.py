@@ -8,7 +8,13 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.rewriting.rewrite import rewrite
 from checkmate_tf.rewriting.tied_replay import outlasting
-from checkmate_tf.rewriting.ties import kept, operand_to_tie, tied, zero_after
+from checkmate_tf.rewriting.ties import (
+    computed_in_readers,
+    kept,
+    operand_to_tie,
+    tied,
+    zero_after,
+)
 from solvers import ComputationGraph, Node, Schedule
 
 SPECIAL = [0.0, -0.0, 1.0, -1.5, float("nan"), -float("nan"), float("inf"), -float("inf"), 1e-7]
@@ -87,3 +93,44 @@ def test_only_what_outlives_its_sources_is_kept():
     # Computed again, neither lives long.
     schedule = Schedule([0, 1, 2, 1, 3])
     assert 1 not in outlasting(graph((), (0,), (1,), (1, 2)), schedule)
+
+
+def test_what_its_readers_can_compute_is_kept_only_where_the_first_sources_go():
+    def graph(*dependencies):
+        return ComputationGraph(
+            tuple(Node(f"{i}", 1, 1, dependencies=each) for i, each in enumerate(dependencies))
+        )
+
+    # 2 outlives 1, which its readers can compute from 0: that is there as long as 2.
+    stays = graph((), (0,), (1,), (2,), (0, 2))
+    assert outlasting(stays, Schedule(range(5))) == {2}
+    assert outlasting(stays, Schedule(range(5)), in_readers={1, 2}) == set()
+    # 0 goes, so that 2 is kept, and 3 can be had from it for as long.
+    goes = graph((), (0,), (1,), (2,), (), (2, 3))
+    assert outlasting(goes, Schedule(range(6)), in_readers={1, 2, 3}) == {2}
+
+
+def test_an_activation_is_not_kept_where_what_it_can_be_computed_from_is_there_as_long():
+    """A sum that computes it in its loop, for that is there, goes on to do so."""
+    weights = tf.random.stateless_normal((64, 64), (1, 2))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x @ weights
+            z = y * y  # read for the last time before the gradient, which reads y
+            loss = tf.reduce_sum(tf.tanh(tf.nn.relu(z) @ weights + tf.tanh(z) @ weights))
+        return tape.gradient(loss, x)
+
+    traced = tf.function(step).get_concrete_function(tf.TensorSpec((512, 64)))
+    extracted = extract_step(traced)
+    types = [operation.type for operation in extracted.program.operations]
+    (relu,) = (
+        node
+        for node, members in enumerate(extracted.nodes)
+        if "Relu" in {types[each] for each in members}
+    )
+    in_order = Schedule(range(len(extracted.graph)))
+    in_readers = computed_in_readers(extracted.program, extracted.nodes)
+    assert relu in outlasting(extracted.graph, in_order)
+    assert relu not in outlasting(extracted.graph, in_order, in_readers)
