@@ -80,7 +80,7 @@ class PlannedRuns:
         function: Callable[..., Any],
         request: Request,
         model: Any,
-        planner: Planner | None,
+        planner: Planner | CompiledPlanner | None,
         note_plan: Callable[[Plan | None], None],
         say_once: Callable[[str, str], None],
     ) -> None:
@@ -97,8 +97,10 @@ class PlannedRuns:
         self._function = function
         self._request = request
         self._model = model
-        self._planner = planner or Planner(request)
-        self._compiled_planner = CompiledPlanner(request)
+        self._planner = planner if isinstance(planner, Planner) else Planner(request)
+        self._compiled_planner = (
+            planner if isinstance(planner, CompiledPlanner) else CompiledPlanner(request)
+        )
         self._note_plan = note_plan
         self._say_once = say_once
         self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`

@@ -21,6 +21,7 @@ from checkmate_tf.distribution.strategies import (
 )
 from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.planned_runs import PlannedRuns
+from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.plans.plan import Plan, PlanToCome
@@ -69,7 +70,7 @@ class RematerializedStep:
         request: Request,
         owner: Any = None,
         unbound: RematerializedStep | None = None,
-        planner: Planner | None = None,
+        planner: Planner | CompiledPlanner | None = None,
     ) -> None:
         """Prepare a step; it is planned when it is first called.
 

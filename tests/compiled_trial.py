@@ -14,7 +14,7 @@ from checkmate_tf.doctor.steps import Size, compare
 
 def main() -> None:
     """Compare them, and print the figures."""
-    seen = compare(Size(), compiled=True, time_limit=5)
+    seen = compare(Size(), compiled=True, time_limit=5, share=0.3)
     assert seen.plan is not None
     figures = {
         "different": seen.different,

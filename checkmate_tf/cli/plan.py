@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED, add_planning_arguments, check_folder
 from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import add_batch_size, add_step, load_traced
+from checkmate_tf.cli.target import add_batch_size, add_step, load_step
 from solvers import BudgetError, CheckmateError
 
 if TYPE_CHECKING:
@@ -72,21 +73,53 @@ def run(arguments: argparse.Namespace) -> int:
     return SOLVED
 
 
-def _planned(target: str, request: Request, elsewhere: bool) -> Plan | None:
+def _planned(name: str, request: Request, elsewhere: bool) -> Plan | None:
     from checkmate_tf.phases import phase
     from checkmate_tf.planning.planner import Planner
     from checkmate_tf.planning_display import PlanningDisplay
+    from checkmate_tf.sizing.arguments import parse_step
+    from checkmate_tf.sizing.one_trace import traced_for
+    from checkmate_tf.sizing.without_xla import say_it_is_compiled_elsewhere
+
+    step, batch = load_step(name)
+    target = parse_step(step)
+
+    def traced(compiled: bool = False) -> Any:
+        with phase("trace"):
+            return traced_for(target, batch, request.batch_size, compiled)
 
     shown = PlanningDisplay(verbose=1)
     with shown.under_way():
-        with phase("trace"):
-            concrete = load_traced(target, request.batch_size)
-        planned = (
-            _planned_elsewhere(concrete, request)
-            if elsewhere
-            else Planner(request).plan(concrete, request.batch_size)
-        )
+        planned: PlannedStep | None
+        if elsewhere:
+            if target.is_compiled:
+                say_it_is_compiled_elsewhere()
+            planned = _planned_elsewhere(traced(), request)
+        elif target.is_compiled:
+            planned = _compiled_or_not(traced, request)
+        else:
+            planned = Planner(request).plan(traced(), request.batch_size)
     return None if planned is None else replace(planned.plan, seconds=dict(shown.seconds))
+
+
+def _compiled_or_not(traced: Callable[[bool], Any], request: Request) -> PlannedStep | None:
+    """A plan for XLA, or without it where there is none, as training by it would find."""
+    from checkmate_tf.planned_runs import WithoutXla
+    from checkmate_tf.planning.compiled.planner import CompiledPlanner
+    from checkmate_tf.planning.planner import Planner
+    from checkmate_tf.sizing.without_xla import say_it_leaves_xla
+    from profiles.measure.compilation import NotCompilableError
+
+    try:
+        return CompiledPlanner(request).plan(traced(True), request.batch_size, arriving=None)
+    except (BudgetError, NotCompilableError) as error:
+        left = WithoutXla(error)
+    try:
+        planned = Planner(request).plan(traced(False), request.batch_size)
+    except BudgetError as error:
+        raise left.and_without(error) from error
+    say_it_leaves_xla(left.error)
+    return planned
 
 
 def _planned_elsewhere(concrete: Any, request: Request) -> PlannedStep:

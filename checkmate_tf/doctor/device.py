@@ -31,6 +31,7 @@ def device() -> Finding:
         ("memory counted by", allocator_of(place) or "nothing"),
         *([("allocator limit", format_bytes(limit))] if limit is not None else []),
         ("Keras backend", keras.backend.backend()),
+        ("Keras compiles", "by XLA" if keras_compiles() else "without XLA, unless asked to"),
     )
     if keras.backend.backend() != "tensorflow":
         return Finding(
@@ -40,6 +41,13 @@ def device() -> Finding:
             facts,
         )
     return Finding(True, "; ".join(["works", *_advice(place)]), facts)
+
+
+def keras_compiles() -> bool:
+    """Whether a model is compiled by XLA here where `compile` isn't told, as on a GPU."""
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return bool(getattr(model, "jit_compile", False))
 
 
 def allocator_of(place: str) -> str:

@@ -113,13 +113,16 @@ def without_fusions() -> None:
     tf.config.optimizer.set_experimental_options(off)
 
 
-def compare(size: Size, compiled: bool, time_limit: float = 30.0) -> Comparison:
+def compare(
+    size: Size, compiled: bool, time_limit: float = 30.0, share: float = SHARE
+) -> Comparison:
     """Train both steps from the same start on the same images.
 
     Args:
         size: of the step.
         compiled: by XLA.
         time_limit: seconds for the solver.
+        share: the budget, of what the plain step adds to what is held.
 
     Raises:
         CheckmateError: the step can't be planned.
@@ -134,7 +137,7 @@ def compare(size: Size, compiled: bool, time_limit: float = 30.0) -> Comparison:
         warnings.simplefilter("always")
         planned = rematerialize(
             model.train_step,
-            budget=SHARE,
+            budget=share,
             time_limit=time_limit,
             on_infeasible="min",
             verbose=0,

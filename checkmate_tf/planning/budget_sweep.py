@@ -61,14 +61,15 @@ class Sweep:
 
     Attributes:
         plans: each with its own budget, the largest first; the last needs the least memory.
-        impossible: no schedule exists below so many bytes.
+        impossible: no schedule exists below so many bytes; None where XLA compiles the step, which
+            may hold less than a schedule does.
         asked: how many budgets were asked for; there are fewer plans after Ctrl-C, or where the
             least is near.
         stopped: Ctrl-C was pressed.
     """
 
     plans: tuple[Plan, ...]
-    impossible: int
+    impossible: int | None
     asked: int
     stopped: bool
 
@@ -116,10 +117,7 @@ def swept(
             )
         graph = extracted.graph
         if not anything_to_gain(graph):
-            raise CheckmateError(
-                "nothing-to-recompute",
-                "nothing in the step can be recomputed: it has one plan only",
-            )
+            raise nothing_to_recompute()
         needed = program.argument_bytes
         arriving = needed * batches_held() if arriving is None else min(arriving, needed)
         coming = arriving + program.constant_bytes
@@ -140,6 +138,13 @@ def swept(
             asked=count,
             stopped=stopped,
         )
+
+
+def nothing_to_recompute() -> CheckmateError:
+    """An error about a step that has one plan only."""
+    return CheckmateError(
+        "nothing-to-recompute", "nothing in the step can be recomputed: it has one plan only"
+    )
 
 
 class BudgetSweep(PlanSearch):

@@ -16,6 +16,7 @@ from checkmate_tf.sizing.examples import ExampleBatch, example_batch
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import is_model
 from checkmate_tf.trace.no_steps import why_no_step
+from profiles.tensorflow_internals import is_compiled_by_xla
 from solvers import Budget, BudgetError, CheckmateError, format_bytes, parse_budget
 
 
@@ -25,6 +26,14 @@ class Target:
 
     function: Callable[..., Any]
     model: Any
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether XLA compiles it where it trains, as is Keras' default on a GPU."""
+        if self.model is None:
+            return is_compiled_by_xla(self.function)
+        has_one_replica = self.model.distribute_strategy.num_replicas_in_sync == 1
+        return bool(getattr(self.model, "jit_compile", False) is True and has_one_replica)
 
 
 def parse_step(step: Any) -> Target:

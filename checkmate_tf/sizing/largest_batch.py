@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs, known_w
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.preparation import batches_held, device_workspaces
 from checkmate_tf.planning.request import parse_request
@@ -22,21 +24,27 @@ from checkmate_tf.sizing.arguments import (
     parse_step,
     why_not_here,
 )
+from checkmate_tf.sizing.compiled import CompiledPlans, compiled_question
 from checkmate_tf.sizing.examples import ExampleBatch
 from checkmate_tf.sizing.plans import GivenUp, PlansInFull
 from checkmate_tf.sizing.question import Asked, question_of
 from checkmate_tf.sizing.result import LargestBatch, NoBatchError
 from checkmate_tf.sizing.search import Answer, search
 from checkmate_tf.sizing.sized_step import SizedStep
+from checkmate_tf.sizing.without_xla import say_it_is_compiled_elsewhere, say_it_leaves_xla
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.keras_models import forget_functions, models_of
 from checkmate_tf.trace.tracer import Tracer
 from profiles.devices import default_device
+from profiles.measure.compilation import NotCompilableError
 from profiles.profile import Profile
 from solvers import CheckmateError, ComputationGraph, format_bytes
 from solvers.graph.bounds import memory_bound
 from solvers.problem import Order
+
+_BATCHES_OF_FIT = 3
+"""Batches that `fit` holds on any device when it plans: two are looked at, and one is to come."""
 
 
 def largest_batch(
@@ -56,6 +64,7 @@ def largest_batch(
     It is searched for on the step's graph, whose sizes are affine in the batch (Jain et al.,
     MLSys 2020, equation 10), and planned in full at the size found: forecast, tried on this
     device, and made smaller until the plan holds. Larger ones may exist that were not found.
+    Plans of a step that XLA compiles, as Keras' models are on a GPU, are compiled instead of tried.
 
     Args:
         step: a function, a compiled Keras model, or what `rematerialize` returned.
@@ -68,8 +77,8 @@ def largest_batch(
             where the step has an input_signature.
         overhead: extra time that a step may take, as a share (0.2, "20%"); by default, that of
             one more forward pass.
-        device_memory: bytes of a device that is not there. Nothing runs then; `budget` may be
-            left out, or be a share of it ("90%").
+        device_memory: bytes of a device that is not there. Nothing runs then, and XLA is left
+            out, which a warning says; `budget` may be left out, or be a share of it ("90%").
         costs: as for `rematerialize`; for another device "roofline" (the default there),
             "roofline:GPU" (or CPU, TPU), "flops", or `load_profile(path, other_device=True)`.
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
@@ -100,7 +109,9 @@ def largest_batch(
     """
     target = parse_step(step)
     size = parse_bytes(budget, device_memory)
-    not_here = why_not_here(device_memory, size)
+    is_compiled = target.is_compiled and device_memory is None
+    # What XLA compiles does not run, so that it need not fit.
+    not_here = "" if is_compiled else why_not_here(device_memory, size)
     if costs is None:
         costs = default_costs(elsewhere=bool(not_here))
     request = parse_request(size, "auto", None, costs, time_limit, order, trial_run)
@@ -111,18 +122,29 @@ def largest_batch(
             "what checkmate_tf.load_profile returns",
         )
     example = parse_batch(batch, target)
+    if target.is_compiled and not is_compiled:
+        say_it_is_compiled_elsewhere()
     asked = Asked(
         request=request,
         budget=size,
         overhead=parse_overhead(overhead),
         held=0 if not_here else held_bytes() or 0,
-        batches=1 if not_here or target.model is None else batches_held(),
-        workspace=known_workspaces(costs) if not_here else device_workspaces(default_device()),
+        batches=1 if not_here or target.model is None else max(_BATCHES_OF_FIT, batches_held()),
+        workspace=(
+            known_workspaces(costs)
+            if not_here or is_compiled
+            else device_workspaces(default_device())
+        ),
         not_here=not_here,
         first=example.size if example else None,
     )
     with noted_interrupts() as interrupts:
-        found = _Sizing(target, example, asked, interrupts).run()
+        try:
+            found = _Sizing(target, example, asked, is_compiled, interrupts).run()
+        except NotCompilableError as error:
+            say_it_leaves_xla(error)
+            here = replace(asked, not_here=why_not_here(device_memory, size))
+            found = _Sizing(target, example, here, False, interrupts).run()
         interrupts.pass_on()
         return found
 
@@ -135,13 +157,15 @@ class _Sizing:
         target: Target,
         example: ExampleBatch | None,
         asked: Asked,
+        is_compiled: bool,
         interrupts: Interrupts,
     ) -> None:
         self.target = target
+        self.is_compiled = is_compiled
         self.example = example
         self.asked = asked
         self.interrupts = interrupts
-        self.planner = Planner(asked.request)
+        self.planner: Planner | CompiledPlanner = Planner(asked.request)
 
     def run(self) -> LargestBatch:
         with spoken_progress("largest batch:") as show:
@@ -149,21 +173,34 @@ class _Sizing:
             self.sized = SizedStep(self._traced, self.example)
             show("sizes of its tensors")
             self.question, notes = question_of(self.sized, self.asked, self.interrupts.pass_on)
+            if self.is_compiled:
+                self._compile(show)
             answer = search(
                 self.question,
                 lambda size, beyond: show(f"at least {size}, less than {beyond}"),
                 self.interrupts.pass_on,
             )
-            if not answer.size:
+            if not answer.size and not self.is_compiled:
                 raise self._too_small(self.question.graph.at(1))
-            plans = PlansInFull(
-                self.sized, self.asked, self.question, self.planner, self.interrupts, show
-            )
-            size, plan, given_up = plans.largest(answer)
+            size, plan, given_up = self._planned(answer, show)
         return self._result(size, plan, given_up, answer, notes)
 
+    def _planned(self, answer: Answer, show: Callable[[str], None]) -> tuple[int, Plan, GivenUp]:
+        given = self.sized, self.asked, self.question
+        if isinstance(self.planner, CompiledPlanner):
+            return CompiledPlans(*given, self.planner, self.interrupts, show).largest(answer)
+        return PlansInFull(*given, self.planner, self.interrupts, show).largest(answer)
+
+    def _compile(self, show: Callable[[str], None]) -> None:
+        """From here on it is the compiler who says what is taken."""
+        show("compiling the step as it is")
+        self.planner = CompiledPlanner(self.asked.request)
+        self.question = compiled_question(
+            self.question, self.sized, self.asked, self.planner, self.interrupts
+        )
+
     def _traced(self, arguments: tuple[Any, ...]) -> Any:
-        tracer = Tracer(self.target.function, self.target.model)
+        tracer = Tracer(self.target.function, self.target.model, self.is_compiled)
         if self.example is None:
             function: Any = self.target.function
             trace = getattr(function, "get_concrete_function", lambda: function)
@@ -174,9 +211,13 @@ class _Sizing:
     def _impossible(self, answer: Answer) -> int | None:
         """The least batch that no schedule fits, seen at its real sizes; None if that fails.
 
+        Compiled by XLA a step may hold less than a schedule does.
+
         Between two known sizes those of the graph may be a little too large.
         """
         size = answer.impossible
+        if self.is_compiled:
+            return None
         try:
             graph = extract_program(self.sized.program(size)).graph
         except CheckmateError:
@@ -223,6 +264,8 @@ class _Sizing:
         return tuple(names[True]), tuple(names[False])
 
     def _confirmation(self, plan: Plan) -> str:
+        if plan.compiled_peak is not None:
+            return f"compiled: it says that {format_bytes(plan.compiled_peak)} will be held"
         if plan.measured_peak is not None:
             return f"confirmed: at most {format_bytes(plan.measured_peak)} were held"
         reason = self.asked.not_here

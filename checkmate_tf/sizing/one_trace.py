@@ -9,7 +9,9 @@ from checkmate_tf.sizing.examples import example_batch, specs_of
 from checkmate_tf.trace.tracer import Tracer
 
 
-def traced_for(target: Target, batch: Any, batch_size: int | None = None) -> Any:
+def traced_for(
+    target: Target, batch: Any, batch_size: int | None = None, compiled: bool = False
+) -> Any:
     """The ConcreteFunction of a step for an example of what it is called with.
 
     Args:
@@ -18,6 +20,7 @@ def traced_for(target: Target, batch: Any, batch_size: int | None = None) -> Any
             where the step's own signature says it.
         batch_size: the largest batch that occurs, where there are several; then the trace is for
             batches of any size, else for the example's.
+        compiled: as XLA compiles it.
 
     Raises:
         CheckmateError: the example doesn't fit the step, or has no batch dimension and needs one.
@@ -31,6 +34,6 @@ def traced_for(target: Target, batch: Any, batch_size: int | None = None) -> Any
         arguments = specs_of(given.arguments, given.floats)
     else:
         arguments = example_batch(given.arguments, given.names, given.floats).at(None)
-    tracer = Tracer(target.function, target.model)
+    tracer = Tracer(target.function, target.model, compiled)
     # No places: types of tensors say by themselves what any batch leaves open.
     return tracer.trace(tracer.traced(), tracer.bind(arguments, {}), frozenset())

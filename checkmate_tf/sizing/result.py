@@ -30,7 +30,7 @@ class LargestBatch:
             cost, by a bound; None if none is known.
         grows: the names of the arguments whose first dimension is the batch.
         stays: the names of the other arrays.
-        confirmation: whether a trial run confirmed the plan, in words.
+        confirmation: whether a trial run confirmed the plan, or XLA's compiler, in words.
         step: the step, which runs by this plan; None where it is for another device.
         notes: what else the user should know.
     """
@@ -51,8 +51,8 @@ class LargestBatch:
 
     @property
     def confirmed(self) -> bool:
-        """Whether a trial run on this device stayed within the budget."""
-        return self.plan.measured_peak is not None
+        """Whether a trial run on this device, or XLA's compiler for it, kept the budget."""
+        return self.plan.measured_peak is not None or self.plan.compiled_peak is not None
 
     @property
     def overhead(self) -> float:
@@ -73,13 +73,14 @@ class LargestBatch:
             ("budget", format_bytes(plan.budget)),
             ("peak", f"{format_bytes(plan.predicted_peak)} (predicted)"),
             ("", f"{format_bytes(plan.measured_peak)} (measured)" if plan.measured_peak else ""),
+            ("", f"{format_bytes(plan.compiled_peak)} (compiled)" if plan.compiled_peak else ""),
             ("extra time", f"{100 * plan.overhead:.1f} % (predicted{seconds})"),
             ("at most", f"{100 * self.most_overhead:.1f} %, {self.allowed}"),
             (f"why not {self.beyond}", self.why),
             ("impossible", f"{self.impossible} and more, proved" if self.impossible else ""),
             ("grows with the batch", ", ".join(self.grows)),
             ("stays as it is", ", ".join(self.stays)),
-            ("trial run", self.confirmation),
+            ("XLA" if plan.compiled_peak else "trial run", self.confirmation),
         ]
         lines = [_row(name, value) for name, value in rows if value]
         return "\n".join([*lines, *(fill(f"note: {note}", 79) for note in self.notes)])

@@ -40,6 +40,7 @@ class Question:
         order: of the operations, "free" or "fixed".
         waste: of a schedule, the bytes that an allocator takes for each live byte.
         time_limit: seconds.
+        least_waste: the same as `waste`, of any schedule at least.
     """
 
     graph: GraphOfBatch
@@ -49,6 +50,7 @@ class Question:
     order: Order
     waste: Callable[[Schedule], float]
     time_limit: float
+    least_waste: float = 1.0
 
     def room(self, size: int, waste: float) -> int:
         """Bytes that a schedule may hold at a batch of `size`, fixed ones included."""
@@ -79,7 +81,8 @@ def least_impossible(question: Question) -> int:
     def fits(size: int) -> bool:
         graph = question.graph.at(size)
         beside = max(0, question.held(size) - graph.fixed_bytes)
-        return memory_bound(graph, question.order) + beside <= question.budget
+        live = memory_bound(graph, question.order) - graph.fixed_bytes
+        return graph.fixed_bytes + question.least_waste * live + beside <= question.budget
 
     return largest(fits) + 1
 

@@ -46,10 +46,17 @@ class Traced:
 class Tracer:
     """Makes ConcreteFunctions of a step."""
 
-    def __init__(self, function: Callable[..., Any], owner: Any) -> None:
-        """`owner` is the Keras model that the step belongs to, or None."""
+    def __init__(self, function: Callable[..., Any], owner: Any, compiled: bool = False) -> None:
+        """Nothing is traced yet.
+
+        Args:
+            function: the step.
+            owner: the Keras model that the step belongs to, or None.
+            compiled: trace it for XLA, also where it does not ask for that itself.
+        """
         self._function = function
         self._owner = owner
+        self._compiled = compiled
         self._keeps_types = hasattr(function, "python_function") or _is_concrete(function)
         self._input_signature = getattr(function, "input_signature", None)
         self._signature = None if _is_concrete(function) else _signature(function)
@@ -121,7 +128,11 @@ class Tracer:
             return function
         if not hasattr(function, "python_function"):
             # Converted once: a second conversion would exchange the classes of the user's errors.
-            return tf.function(_with_variables(function, convert), autograph=False)
+            return tf.function(
+                _with_variables(function, convert),
+                autograph=False,
+                jit_compile=self._compiled or None,
+            )
         return tf.function(
             function.python_function,
             input_signature=signature or function.input_signature,

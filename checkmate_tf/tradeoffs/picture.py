@@ -57,11 +57,12 @@ def _draw_points(axes: Axes, result: Tradeoff) -> None:
     sizes = [point.budget / _MEBIBYTE for point in result]
     extra = [100 * point.overhead for point in result]
     axes.step(sizes[::-1], extra[::-1], where="post", color=_COLOUR, linewidth=1.5)
-    for label, is_measured, face in (
-        ("plan, run for trial", True, _COLOUR),
-        ("plan, forecast", False, "white"),
+    for label, how, face in (
+        ("plan, compiled", "compiled", _COLOUR),
+        ("plan, run for trial", "measured", _COLOUR),
+        ("plan, forecast", "planned", "white"),
     ):
-        chosen = [number for number, point in enumerate(result) if point.is_measured == is_measured]
+        chosen = [number for number, point in enumerate(result) if point.how == how]
         places = [sizes[number] for number in chosen], [extra[number] for number in chosen]
         if chosen:
             axes.plot(*places, "o", color=_COLOUR, markerfacecolor=face, label=label)
@@ -79,11 +80,11 @@ def _draw_points(axes: Axes, result: Tradeoff) -> None:
 
 def _draw_limits(axes: Axes, result: Tradeoff) -> None:
     """Where the plain step stands, and where no schedule exists."""
-    plain, impossible = (size / _MEBIBYTE for size in (result.plain_peak, result.impossible))
+    plain, impossible = (size / _MEBIBYTE for size in (result.plain_peak, result.impossible or 0))
     most, least = (result[number].budget / _MEBIBYTE for number in (0, -1))
     margin = _MARGIN * (most - least or plain)
     axes.axvline(plain, color="0.5", linestyle=":", label="peak of the plain step")
-    if impossible > least - 2 * margin:
+    if result.impossible is not None and impossible > least - 2 * margin:
         margin = max(margin, 1.5 * (least - impossible))
         axes.axvspan(least - 2 * margin, impossible, color="0.9", label="no schedule exists")
     axes.set_xlim(least - margin, max(most, plain) + margin)

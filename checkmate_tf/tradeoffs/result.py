@@ -43,13 +43,26 @@ class Point:
 
     @property
     def peak(self) -> int:
-        """Bytes that the plan needs: measured, or else predicted."""
-        return self.plan.measured_peak or self.plan.predicted_peak
+        """Bytes that the plan needs: as compiled or measured, or else predicted."""
+        plan = self.plan
+        return plan.compiled_peak or plan.measured_peak or plan.predicted_peak
 
     @property
     def is_measured(self) -> bool:
         """Whether the plan has run for trial."""
         return self.plan.measured_peak is not None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether XLA has compiled the step by the plan, and said what it takes."""
+        return self.plan.compiled_peak is not None
+
+    @property
+    def how(self) -> str:
+        """How the peak is known: "compiled", "measured" or "planned"."""
+        if self.is_compiled:
+            return "compiled"
+        return "measured" if self.is_measured else "planned"
 
     @property
     def overhead(self) -> float:
@@ -78,16 +91,18 @@ class Tradeoff(Sequence[Point]):
 
     Attributes:
         points: with ever smaller budgets, none of which takes less time than the one before it.
-        impossible: no schedule exists below so many bytes.
+        impossible: no schedule exists below so many bytes; None where XLA compiles the step, for
+            which no such bound is known.
         asked: how many budgets were asked for.
         stopped: Ctrl-C ended it, so that some are missing.
     """
 
     def __init__(
-        self, plans: Sequence[Plan], impossible: int, asked: int, stopped: bool = False
+        self, plans: Sequence[Plan], impossible: int | None, asked: int, stopped: bool = False
     ) -> None:
         """`plans` with ever smaller budgets."""
-        plain = plans[0].measured_baseline_peak or plans[0].baseline_peak
+        first = plans[0]
+        plain = first.compiled_baseline_peak or first.measured_baseline_peak or first.baseline_peak
         self.points = tuple(Point(plan, plain) for plan in plans)
         self.impossible = impossible
         self.asked = asked
@@ -149,6 +164,7 @@ class Tradeoff(Sequence[Point]):
         """A table of 80 columns."""
         first = self.points[0].plan
         how = "forecast" if first.measured_baseline_peak is None else "measured"
+        how = "compiled" if self[0].is_compiled else how
         extra = f"extra {first.cost_name}"
         # Steps of a few MiB differ in the second place.
         digits = 1 if self.plain_peak >= 100 * _MEBIBYTE else 2
@@ -169,16 +185,20 @@ class Tradeoff(Sequence[Point]):
 
     def _legend(self) -> Iterator[tuple[str, str]]:
         """What the columns mean, in lines of 80 columns."""
-        if any(point.is_measured for point in self):
+        known = {point.how for point in self}
+        if "compiled" in known:
+            yield "compiled", "what is held, and what XLA's compiler says that the step adds"
+        if "measured" in known:
             yield "measured", "the most that the steps of a trial run held"
-        if not all(point.is_measured for point in self):
+        if "planned" in known:
             yield "planned", "a forecast: the most to expect in ten steps; none has run"
         if any(point.least_overhead is not None for point in self):
             yield "at least", "proved: no schedule of as many live bytes takes less"
         if any(point.holds_for_its_order for point in self):
             yield "*", "of those in the plan's own order of operations"
         yield "again", f"nodes computed again, of {len(self.points[0].plan.graph)}"
-        yield "proved", f"no schedule exists below {format_bytes(self.impossible)}"
+        if self.impossible is not None:
+            yield "proved", f"no schedule exists below {format_bytes(self.impossible)}"
         if self.stopped:
             yield "stopped", f"by Ctrl-C: {len(self)} of {self.asked} points are known"
         yield "to take one", "rematerialize(step, plan=result[0].plan), or another number"
@@ -192,7 +212,7 @@ def _row(number: int, point: Point, digits: int) -> str:
         f"{point.budget / _MEBIBYTE:.{digits}f}",
         f"{100 * point.share:.0f} %",
         f"{point.peak / _MEBIBYTE:.{digits}f}",
-        "measured" if point.is_measured else "planned",
+        point.how,
         f"{100 * point.overhead:.1f} %",
         proved + "*" * point.holds_for_its_order,
         len(point.plan.schedule) - len(point.plan.graph),

@@ -11,14 +11,16 @@ import tensorflow as tf
 from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs
 from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.phases import phase, stopwatch
-from checkmate_tf.planning.budget_sweep import swept
-from checkmate_tf.planning.request import parse_request
+from checkmate_tf.planning.budget_sweep import Sweep, swept
+from checkmate_tf.planning.compiled.sweep import swept_compiled
+from checkmate_tf.planning.request import Request, parse_request
 from checkmate_tf.sizing.arguments import Target, parse_step
 from checkmate_tf.sizing.one_trace import traced_for
+from checkmate_tf.sizing.without_xla import say_it_is_compiled_elsewhere, say_it_leaves_xla
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.tradeoffs.result import Tradeoff
+from profiles.measure.compilation import NotCompilableError
 from profiles.profile import Profile
-from profiles.tensorflow_internals import is_compiled_by_xla
 from solvers import CheckmateError
 from solvers.problem import Order
 
@@ -40,12 +42,15 @@ def tradeoff(
     Nothing is trained, and no variable changes. Every point is a plan that can be taken:
     `rematerialize(step, plan=result[3].plan)`. Ctrl-C gives the points that are known so far.
 
+    Of a step that XLA compiles, as Keras' models are on a GPU, each plan is compiled once, and its
+    peak and budget are what the compiler says.
+
     Args:
         step: a function, a compiled Keras model, or what `rematerialize` returned.
         example: what the step is called with; for a Keras model the data as `fit` takes them:
             (x, y), or x and y. Arrays, tensors and `tf.TensorSpec`s, or a `tf.data.Dataset` of
             batches. No values are looked at. Not needed where the step has an input_signature.
-        points: how many budgets, in even steps.
+        points: how many budgets, in even steps; of a step that XLA compiles, how many plans.
         batch_size: the largest batch that occurs, where there are several, as the smaller last
             one of an epoch; by default that of the example, and no other.
         costs: as for `rematerialize`; for another device "roofline" (the default there),
@@ -54,13 +59,15 @@ def tradeoff(
         order: "free" also looks for a better order of the operations; "fixed" keeps it.
         time_limit: seconds for all searches together.
         trial_run: let the unchanged step run for trial, on copies of the variables, and each plan
-            of the answer, which is corrected by what they hold. Else peaks are a forecast.
-        elsewhere: plan for a device that holds nothing but the step; nothing runs on this one.
+            of the answer, which is corrected by what they hold. Else peaks are a forecast. A step
+            that XLA compiles doesn't run: the compiler says what it takes.
+        elsewhere: plan for a device that holds nothing but the step; nothing runs on this one, and
+            XLA is left out, which a warning says.
 
     Raises:
         BudgetError: every plan found exhausts the device's memory.
-        CheckmateError: nothing in the step can be recomputed, XLA compiles it, several replicas
-            run it, or an argument is not what it should be.
+        CheckmateError: nothing in the step can be recomputed, several replicas run it, or an
+            argument is not what it should be.
 
     Example:
         >>> import tensorflow as tf
@@ -91,29 +98,36 @@ def tradeoff(
         )
     request = parse_request("100%", solver, batch_size, costs, time_limit, order, trial_run)
     target = parse_step(step)
-    _refuse_compilation(target)
-    batch = _example(target, example)
+    is_compiled = target.is_compiled and not elsewhere
+    if target.is_compiled and elsewhere:
+        say_it_is_compiled_elsewhere()
     with stopwatch():
-        with phase("trace"):
-            concrete = traced_for(target, batch, request.batch_size)
-        if request.batch_size is None and has_unknown_sizes(concrete):
-            request = replace(request, batch_size=_first_size(example))
-        # What `fit` calls the step with, it has several of.
-        arriving = None if target.model is not None else _arriving(example)
-        sweep = swept(concrete, request, int(points), arriving, elsewhere)
+        try:
+            sweep = _swept(target, example, request, int(points), elsewhere, is_compiled)
+        except NotCompilableError as error:
+            say_it_leaves_xla(error)
+            sweep = _swept(target, example, request, int(points), elsewhere, is_compiled=False)
     return Tradeoff(sweep.plans, sweep.impossible, sweep.asked, sweep.stopped)
 
 
-def _refuse_compilation(target: Target) -> None:
-    is_compiled = is_compiled_by_xla(target.function) or (
-        getattr(target.model, "jit_compile", False) is True
-    )
+def _swept(
+    target: Target,
+    example: tuple[Any, ...],
+    request: Request,
+    points: int,
+    elsewhere: bool,
+    is_compiled: bool,
+) -> Sweep:
+    with phase("trace"):
+        batch = _example(target, example)
+        concrete = traced_for(target, batch, request.batch_size, is_compiled)
+    if request.batch_size is None and has_unknown_sizes(concrete):
+        request = replace(request, batch_size=_first_size(example))
+    # What `fit` calls the step with, it has several of.
+    arriving = None if target.model is not None else _arriving(example)
     if is_compiled:
-        raise CheckmateError(
-            "xla-without-tradeoff",
-            "XLA compiles the step, and decides by itself what it holds: plan it for one budget, "
-            "with rematerialize, or give the step without jit_compile=True",
-        )
+        return swept_compiled(concrete, request, points, arriving)
+    return swept(concrete, request, points, arriving, elsewhere)
 
 
 def _example(target: Target, example: tuple[Any, ...]) -> Any:

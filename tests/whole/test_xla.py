@@ -118,7 +118,7 @@ def test_kerass_default_on_a_gpu_stays(build):
 
 
 def within(budget, **options):
-    """A model that XLA compiles, to be trained within `budget` bytes; its least by XLA is 5.6 MiB."""
+    """A model that XLA compiles, to be trained within a share of what its step adds."""
     model = small_cnn(side=32)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer="sgd", loss=loss, jit_compile=True)
@@ -126,7 +126,7 @@ def within(budget, **options):
 
 
 def test_a_budget_that_no_plan_for_xla_keeps_is_kept_without_it():
-    model = within("4700KiB")
+    model = within(0.6)
     with warns("xla-left"):
         fit(model)
     plan = model.train_step.plan
@@ -135,18 +135,20 @@ def test_a_budget_that_no_plan_for_xla_keeps_is_kept_without_it():
     assert plan.measured_peak <= plan.budget
 
 
+@pytest.mark.slow
 def test_a_budget_that_no_plan_keeps_at_all():
     """The error names what is needed; XLA is on as before."""
-    model = within("2MiB")
+    model = within(0.2)
     with raises(BudgetError, "budget-too-small") as caught:
         fit(model)
-    assert 2 << 20 < caught.value.least < 5 << 20
+    assert "without XLA" in str(caught.value)
+    assert 2 << 20 < caught.value.least < 6 << 20
     assert model.jit_compile
 
 
 @pytest.mark.slow
 def test_a_step_that_may_run_plain_is_compiled_where_no_plan_keeps_the_budget():
-    model = within("2MiB", on_infeasible="plain")
+    model = within(0.2, on_infeasible="plain")
     with warns("runs-without-a-plan"):
         fit(model)
     assert model.jit_compile

@@ -37,7 +37,7 @@ from checkmate_tf.user_warnings import warn_user
 from profiles.devices import default_device
 from profiles.measure.compilation import CompiledMemory
 from profiles.measure.compiled_workspaces import CompiledWorkspaces, compiler_name
-from solvers import BudgetError, CheckmateError, ComputationGraph
+from solvers import BudgetError, CheckmateError, ComputationGraph, Schedule
 
 _WORKSPACES: dict[str, CompiledWorkspaces] = {}
 """By XLA's name for a device: workspaces of compiled operations that this process knows."""
@@ -77,6 +77,7 @@ class CompiledPlanner:
         sizes: ArgumentSizes | None,
         arriving: int | None = 0,
         batches: int = 1,
+        begin_with: Schedule | None = None,
     ) -> PlannedStep | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
@@ -86,6 +87,8 @@ class CompiledPlanner:
             arriving: bytes that the device will hold before the step and does not hold yet; None
                 for those of `batches`.
             batches: how many will come from `fit`.
+            begin_with: a schedule of the same step for batches of another size, which is compiled
+                first, and taken if it keeps the budget.
 
         Raises:
             BudgetError: no plan keeps the budget.
@@ -100,7 +103,34 @@ class CompiledPlanner:
             if arriving is None:
                 arriving = extracted.program.argument_bytes * batches
             resident = resident_bytes(extracted.graph, arriving)
-            return self._known_or_planned(extracted, unchanged, resident, notes, interrupts)
+            return self._known_or_planned(
+                extracted, unchanged, resident, notes, interrupts, begin_with
+            )
+
+    def search(
+        self,
+        concrete: Any,
+        sizes: ArgumentSizes | None,
+        arriving: int | None,
+        interrupts: Interrupts,
+    ) -> CompiledSearch:
+        """A search that has not begun; its budget is what the step takes as it is.
+
+        Args:
+            concrete, sizes, arriving: as for `plan`, of one batch.
+            interrupts: whose Ctrl-C it passes on.
+
+        Raises:
+            CheckmateError: as for `plan`.
+        """
+        with self._lock, apart():
+            extracted, unchanged, notes = self._extracted(concrete, sizes)
+            interrupts.pass_on()
+            coming = extracted.program.argument_bytes if arriving is None else arriving
+            resident = resident_bytes(extracted.graph, coming)
+        before = resident + unchanged.added
+        situation = Situation(extracted, resident, before, 0, before, notes)
+        return CompiledSearch(situation, self._request, unchanged.added, interrupts)
 
     def leaner(
         self, concrete: Any, sizes: ArgumentSizes | None, budget: int, margin: int, arriving: int
@@ -146,6 +176,7 @@ class CompiledPlanner:
         resident: int,
         notes: tuple[str, ...],
         interrupts: Interrupts,
+        begin_with: Schedule | None = None,
         may_exceed: bool = True,
     ) -> PlannedStep:
         """A plan for what the device holds; in training under way one that exceeds the budget."""
@@ -160,14 +191,14 @@ class CompiledPlanner:
         if known is not None and not known.why_not(situation, least):
             return _taken(known, situation, request, source="")
         kept = self._kept.find(extracted.program)
-        named = None
+        named = begin_with
         if kept is not None and self._kept.judge(kept, situation):
             if _is_compiled_here(kept.plan):
                 planned = _found_again(kept, situation, request, under_way)
                 self._known[structure] = kept
                 self._largest = largest
                 return planned
-            named = kept.plan.schedule  # what it takes is not known yet
+            named = kept.plan.schedule  # what it takes here is not known yet
         search = CompiledSearch(situation, request, unchanged.added, interrupts)
         try:
             found = search.run(under_way, named)

@@ -52,12 +52,18 @@ def compiled_bytes(program: Program, function: Any) -> CompiledMemory:
 
 
 @dataclass(frozen=True)
-class _Compiled:
+class Compiled:
     """A schedule, its solution, and the bytes that XLA allocates for it beside the arguments."""
 
     added: int
     schedule: Schedule
     solution: Solution
+
+    @property
+    def cost(self) -> float:
+        """Of all that is computed, in the unit of the graph."""
+        assert self.solution.cost is not None
+        return self.solution.cost
 
 
 class CompiledSearch:
@@ -78,8 +84,8 @@ class CompiledSearch:
         )
         in_order = Schedule(range(len(self.graph)))
         kept = solve(self.graph, simulate(self.graph, in_order).peak, "checkpoint_all")
-        self.plain = _Compiled(unchanged, in_order, kept)
-        self.tried: list[_Compiled] = []
+        self.plain = Compiled(unchanged, in_order, kept)
+        self.tried: list[Compiled] = []
         self.budget = situation.budget
 
     def run(self, under_way: bool, named: Schedule | None = None) -> PlannedStep:
@@ -93,20 +99,22 @@ class CompiledSearch:
             BudgetError: none keeps the budget, and the request says that this is an error.
         """
         if self.request.budget.least:
-            self._try(None, 1.0)
+            self.compile_for(None, 1.0)
             self.budget = self.situation.resident + self._best.added
-            return self._planned(self._best)
+            return self.planned(self._best)
         if named is not None:
-            cost = simulate(self.graph, named).cost
-            given = self._compile(named, replace(self.plain.solution, schedule=named, cost=cost))
+            seen = simulate(self.graph, named)
+            plain = self.plain.solution
+            solution = replace(plain, schedule=named, cost=seen.cost, peak=seen.peak)
+            given = self._compile(named, solution)
             if self._keeps(given):
-                return self._planned(given)
+                return self.planned(given)
         if self._keeps(self.plain):
-            return self._planned(self.plain)
+            return self.planned(self.plain)
         self._try_some()
         keeping = [each for each in self.tried if self._keeps(each)]
         if keeping:
-            return self._planned(min(keeping, key=_cost))
+            return self.planned(min(keeping, key=lambda each: each.cost))
         if self.request.on_infeasible != "min" and not under_way:
             least = self.situation.resident + self._best.added
             raise BudgetError("budget-too-small", self._shortfall, least=least)
@@ -118,7 +126,7 @@ class CompiledSearch:
         """Bytes that the step may add to what is resident."""
         return self.situation.limit - self.situation.resident
 
-    def _keeps(self, compiled: _Compiled) -> bool:
+    def _keeps(self, compiled: Compiled) -> bool:
         return compiled.added <= self.allowed
 
     # Which plans are tried.
@@ -131,18 +139,18 @@ class CompiledSearch:
             in_order = self._compile(self.plain.schedule, self.plain.solution)
             if self._keeps(in_order):
                 return
-            live = self._live(in_order) * self.allowed / in_order.added
+            live = self.live_bytes(in_order) * self.allowed / in_order.added
         for aim, time_share in zip(COMPILED_AIMS, COMPILED_TIMES, strict=True):
             # The best schedule for a little more memory is often the same one.
-            tries = (self._try(live * more, time_share) for more in COMPILED_MORE)
+            tries = (self.compile_for(live * more, time_share) for more in COMPILED_MORE)
             compiled = next(filter(None, tries), None)
             if compiled is None:
                 break
             if self._keeps(compiled) and self._is_near_enough(compiled):
                 return
-            live = self._live(compiled) * aim * self.allowed / compiled.added
+            live = self.live_bytes(compiled) * aim * self.allowed / compiled.added
         if not any(map(self._keeps, self.tried)):
-            self._try(None, COMPILED_TIMES[-1])
+            self.compile_for(None, COMPILED_TIMES[-1])
 
     @property
     def _first_ratio(self) -> float:
@@ -151,16 +159,24 @@ class CompiledSearch:
         Of the step as it is the compiler has said it: XLA never writes what it computes in place of
         reading it. Plans have less of that, and waste more.
         """
-        unchanged = self.plain.added / max(1, self._live(self.plain))
+        unchanged = self.plain.added / max(1, self.live_bytes(self.plain))
         return COMPILED_WASTE * max(unchanged, COMPILED_LEAST_RATIO)
 
-    def _is_near_enough(self, compiled: _Compiled) -> bool:
+    def _is_near_enough(self, compiled: Compiled) -> bool:
         unused = self.allowed - compiled.added
         nothing_to_gain = len(compiled.schedule) == len(self.graph)
         return nothing_to_gain or unused <= (1 - COMPILED_NEAR_ENOUGH) * self.budget
 
-    def _try(self, live: float | None, time_share: float) -> _Compiled | None:
-        """A plan of so many live bytes, compiled; of the least for None."""
+    def compile_for(self, live: float | None, time_share: float) -> Compiled | None:
+        """A plan of so many live bytes, compiled; of the least for None.
+
+        Args:
+            live: bytes by the memory model, beside what is resident.
+            time_share: of the time limit, for the solver.
+
+        Returns:
+            None where there is no such schedule, or it has been compiled before.
+        """
         # Rules look for no leanest one.
         solver = "auto" if live is None else None
         with phase("solve"):
@@ -170,13 +186,13 @@ class CompiledSearch:
             return None
         return self._compile(schedule, solution)
 
-    def _compile(self, schedule: Schedule, solution: Solution) -> _Compiled:
+    def _compile(self, schedule: Schedule, solution: Solution) -> Compiled:
         program = self.situation.extracted.program
         emit = partial(emit_schedule, self.situation.extracted, schedule)
         function = function_of(program.concrete, emit, compiled=True)
-        compiled = _Compiled(compiled_bytes(program, function).added, schedule, solution)
+        compiled = Compiled(compiled_bytes(program, function).added, schedule, solution)
         self.tried.append(compiled)
-        plan = self._planned(compiled).plan
+        plan = self.planned(compiled).plan
         detail(
             "plan-tried",
             f"a plan: {format_bytes(plan.compiled_peak or 0)} compiled, {extra_in_words(plan)}",
@@ -184,14 +200,14 @@ class CompiledSearch:
         self.interrupts.pass_on()
         return compiled
 
-    def _live(self, compiled: _Compiled) -> int:
+    def live_bytes(self, compiled: Compiled) -> int:
         """Bytes that a plan holds at most by the memory model, beside what is resident."""
         return simulate(self.graph, compiled.schedule).peak - self.graph.fixed_bytes
 
     # What comes out.
 
     @property
-    def _best(self) -> _Compiled:
+    def _best(self) -> Compiled:
         """What takes the least of all that was compiled, the step as it is included."""
         return min((self.plain, *self.tried), key=lambda each: each.added)
 
@@ -214,20 +230,20 @@ class CompiledSearch:
     @property
     def leanest(self) -> PlannedStep:
         """What takes the least, where nothing keeps the budget; its plan says so."""
-        planned = self._planned(self._best)
+        planned = self.planned(self._best)
         plan = replace(planned.plan, notes=(*self.notes, self._shortfall))
         return replace(planned, plan=plan, beyond_budget=True, keeps=False)
 
-    def _planned(self, compiled: _Compiled) -> PlannedStep:
+    def planned(self, compiled: Compiled) -> PlannedStep:
+        """The step by a plan that was compiled."""
         graph, solution, resident = self.graph, compiled.solution, self.situation.resident
-        assert solution.cost is not None
         plan = Plan(
             graph=graph,
             schedule=compiled.schedule,
             budget=self.budget,
-            predicted_peak=resident + self._live(compiled),
-            baseline_peak=resident + self._live(self.plain),
-            overhead=solution.cost / graph.one_pass_cost - 1,
+            predicted_peak=resident + self.live_bytes(compiled),
+            baseline_peak=resident + self.live_bytes(self.plain),
+            overhead=compiled.cost / graph.one_pass_cost - 1,
             solution=solution,
             notes=self.notes,
             compiled_peak=resident + compiled.added,
@@ -239,8 +255,3 @@ class CompiledSearch:
         runs_plain = compiled is self.plain
         extracted = self.situation.extracted
         return PlannedStep(plan, extracted, None, runs_plain=runs_plain, source=source)
-
-
-def _cost(compiled: _Compiled) -> float:
-    assert compiled.solution.cost is not None
-    return compiled.solution.cost

@@ -114,7 +114,11 @@ def named_plan(plan: Plan) -> KeptPlan:
     if plan.origin is None:
         return KeptPlan(plan)
     baseline = Baseline(plan.origin.resident, plan.baseline_peak, plan.measured_baseline_peak)
-    return KeptPlan(plan, baseline=baseline)
+    # XLA would take other bytes for the step written down anew in its own order.
+    is_unchanged = plan.compiled_peak is not None and (
+        plan.compiled_peak == plan.compiled_baseline_peak and len(plan.schedule) == len(plan.graph)
+    )
+    return KeptPlan(plan, baseline=baseline, runs_plain=is_unchanged)
 
 
 def kept_plan(entry: Entry) -> KeptPlan:

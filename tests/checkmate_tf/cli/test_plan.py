@@ -28,6 +28,11 @@ def model_and_batch():
     model = dense_model()
     model.compile("sgd", "mse", jit_compile=False)
     return model, numbers(256)
+
+def compiled_model_and_batch():
+    model = dense_model(depth=6)
+    model.compile("sgd", "mse", jit_compile=True)
+    return model, numbers(2048)
 """
 
 QUICK = ["--budget", "90%", "--solver", "linearized_greedy", "--time-limit", "2"]
@@ -55,6 +60,23 @@ def test_a_plan_made_ahead_of_time_trains_a_model_in_fit(tmp_path, capsys):
     assert "by the plan that was named" in capsys.readouterr().err
     same(variables(ours), variables(plain))
     assert len(data) == 2
+
+
+def test_a_plan_for_xla_made_ahead_of_time_is_the_one_that_trains(tmp_path, capsys):
+    output = str(tmp_path / "plan.json")
+    asked = ["plan", "user_steps:compiled_model_and_batch", "--budget", "80%", *QUICK[2:]]
+    assert main([*asked, "--output", output]) == 0
+    assert "(compiled)" in capsys.readouterr().out
+    plan = checkmate_tf.Plan.load(output)
+    assert plan.compiled_peak <= plan.budget < plan.compiled_baseline_peak
+    assert plan.measured_peak is None
+    model, data = import_module("user_steps").compiled_model_and_batch()
+    checkmate_tf.rematerialize(model, plan=plan, budget="1GiB")
+    model.fit(*data, batch_size=2048, epochs=1, verbose=0)
+    assert model.jit_compile
+    assert model.train_step.plan.schedule == plan.schedule
+    assert model.train_step.plan.compiled_peak is not None
+    assert "by the plan that was named" in capsys.readouterr().err
 
 
 def test_for_another_device_nothing_runs(tmp_path, capsys):

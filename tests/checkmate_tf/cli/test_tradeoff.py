@@ -23,6 +23,11 @@ def model_and_batch():
     model = dense_model(depth=3)
     model.compile("sgd", "mse", jit_compile=False)
     return model, numbers(256)
+
+def compiled_model_and_batch():
+    model = dense_model(depth=3)
+    model.compile("sgd", "mse", jit_compile=True)
+    return model, numbers(2048)
 """
 
 QUICK = ["--points", "3", "--time-limit", "0.5"]
@@ -47,6 +52,16 @@ def test_table_picture_and_plans(function, tmp_path, capsys):
     budgets = [plan.budget for plan in plans]
     assert budgets == sorted(budgets, reverse=True)
     assert all(f"{budget / 2**20:.2f}" in printed for budget in budgets)
+    assert {plan.measured_peak for plan in plans} == {None}
+
+
+def test_of_a_model_that_xla_compiles(tmp_path, capsys):
+    folder = tmp_path / "plans"
+    asked = ["tradeoff", "user_curves:compiled_model_and_batch", *QUICK, "--trial-run"]
+    assert main([*asked, "--output", str(folder)]) == 0
+    assert "XLA's compiler" in capsys.readouterr().out
+    plans = [checkmate_tf.Plan.load(path) for path in sorted(folder.iterdir())]
+    assert all(plan.compiled_peak == plan.budget for plan in plans)
     assert {plan.measured_peak for plan in plans} == {None}
 
 

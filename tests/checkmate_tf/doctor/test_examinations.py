@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from checkmate_tf.cli.main import main
+from checkmate_tf.doctor.device import device
 from checkmate_tf.doctor.examinations import EXAMINATIONS, examined, finding_of
 from checkmate_tf.doctor.finding import Finding, report_of
+from profiles.devices import default_device
 from solvers import CheckmateError
 
 ABORTING = "import os, sys\nprint('no such instruction', file=sys.stderr, flush=True)\nos.abort()\n"
@@ -46,6 +48,11 @@ def test_a_tensorflow_that_crashes_hides_nothing(tmp_path, monkeypatch, capsys):
 def test_a_report_that_could_not_be_written_is_refused_at_once(tmp_path, capsys):
     assert main(["doctor", "--output", str(tmp_path / "none" / "report.txt")]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(default_device() != "CPU:0", reason="where a GPU is, Keras compiles")
+def test_it_says_whether_keras_compiles():
+    assert dict(device().facts)["Keras compiles"] == "without XLA, unless asked to"
 
 
 def test_one_that_takes_too_long_is_stopped():

@@ -221,7 +221,6 @@ def test_ctrl_c_gives_what_is_known(step):
         ([3], {}, "not-a-step"),
         ([lambda x: x, 1.0, 2.0], {}, "example-does-not-fit"),
         ([lambda x: x + 1, tf.TensorSpec((8,))], {}, "nothing-to-recompute"),
-        ([tf.function(lambda x: x, jit_compile=True), 1.0], {}, "xla-without-tradeoff"),
         ([lambda x: x, 1.0], {"points": 1}, "argument-invalid"),
         ([lambda x: x, 1.0], {"elsewhere": True, "costs": "profile"}, "costs-measured-here"),
         ([lambda x: x, 1.0], {"elsewhere": True, "costs": "device"}, "costs-measured-here"),

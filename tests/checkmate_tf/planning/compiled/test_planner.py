@@ -10,6 +10,8 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf import CheckmateWarning
 from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.planning.compiled.planner import CompiledPlanner
+from checkmate_tf.planning.request import parse_request
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 
 if held_bytes() is None:
@@ -62,3 +64,17 @@ def test_training_under_way_does_not_end_for_what_is_held_beside_it(x):
     assert caught[0].message.code in OVER_BUDGET
     assert float(loss) == pytest.approx(float(step.function(x, 2.0)[0]), rel=1e-4)
     del beside
+
+
+def test_a_schedule_to_begin_with_is_taken_and_can_be_kept(x, tmp_path):
+    """As `largest_batch` gives one that it has found at another size."""
+    step = tf.function(loss_and_gradient(some_weights(), depth=6), jit_compile=True)
+    leanest = checkmate_tf.tradeoff(step, x, points=2, time_limit=0.5)[-1].plan
+    assert leanest.overhead > 0
+    between = (leanest.budget + leanest.compiled_baseline_peak) // 2
+    request = parse_request(between, "auto", None, "roofline", 1, "free", True)
+    planner = CompiledPlanner(request)
+    planned = planner.plan(step.get_concrete_function(x), None, begin_with=leanest.schedule)
+    assert planned.plan.schedule == leanest.schedule
+    planned.plan.save(tmp_path / "plan.json")
+    assert checkmate_tf.Plan.load(tmp_path / "plan.json").schedule == leanest.schedule
