@@ -68,8 +68,6 @@ setup(
         "gurobi": ["gurobipy>=11"],
         "demo": ["scikit-learn"],
         "ray": ["ray"],
-        # XLA's compiler for GPUs; it needs neither a GPU nor CUDA, and is asked by private names.
-        "xla-gpu": ["jax==0.10.*", "jax-cuda12-pjrt==0.10.*"],
         "dev": [
             "pytest",
             "pytest-xdist",

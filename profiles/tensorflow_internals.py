@@ -302,35 +302,17 @@ def report_of_compiler(concrete: Any, sizes: Sequence[Any], device: str) -> Any:
         device: where its variables are.
 
     Raises:
-        tf.errors.OpError: XLA can't compile it.
+        tf.errors.OpError, ValueError: XLA can't compile it.
     """
-    report = _of_compiler(concrete, sizes, device, "optimized_hlo_proto_serialized")
-    return hlo_pb2.HloProto.FromString(report)
-
-
-def hlo_before_compilation(concrete: Any, sizes: Sequence[Any], device: str) -> Any:
-    """The HloModuleProto that XLA is given for a ConcreteFunction; it is not compiled.
-
-    Args:
-        concrete, sizes, device: as for `report_of_compiler`.
-
-    Raises:
-        tf.errors.OpError: XLA has no form of an operation.
-    """
-    report = _of_compiler(concrete, sizes, device, "hlo_serialized")
-    return hlo_pb2.HloModuleProto.FromString(report)
-
-
-def _of_compiler(concrete: Any, sizes: Sequence[Any], device: str, stage: str) -> bytes:
     report: bytes = context.context().get_compiler_ir(
         device_name=f"/job:localhost/replica:0/task:0/device:{device}",
         platform_name=None,
         function_name=concrete.name,
         flat_args=list(sizes),
         captured_inputs=concrete.captured_inputs,
-        stage=stage,
+        stage="optimized_hlo_proto_serialized",
     )
-    return report
+    return hlo_pb2.HloProto.FromString(report)
 
 
 def bound_arguments(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

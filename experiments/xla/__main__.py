@@ -1,14 +1,11 @@
 """Steps that XLA compiles: memory, bits and time of plans, beside the plain compiled step.
 
-    python -m experiments.xla                 # every row that the file does not have yet
-    python -m experiments.xla --quick         # a small residual net
-    python -m experiments.xla --gpu-compiler  # temporary bytes on a GPU that is not here
+    python -m experiments.xla            # every row that the file does not have yet
+    python -m experiments.xla --quick    # a small residual net
 
 Every row has a fresh process and is written as soon as it is there. Temporary bytes are the
 compiler's own, of the function that trains, around the step: they are exact, and the same on a
-busy machine. Times are medians of plain and planned steps in turn. For the GPU's compiler:
-
-    pip install '.[cpu,xla-gpu]'
+busy machine. Times are medians of plain and planned steps in turn.
 """
 
 from __future__ import annotations
@@ -23,9 +20,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.xla import for_gpu, gpu_compiler, measure
-from experiments.xla.steps import GPU_ROWS, QUICK, ROWS, Row
-from experiments.xla.tables import print_float64, print_gpu_table, print_readiness, print_table
+from experiments.xla import measure
+from experiments.xla.steps import QUICK, ROWS, Row
+from experiments.xla.tables import print_float64, print_readiness, print_table
 from solvers.graph.files import read_json, write_whole
 
 _DEPTH_FIRST = "--xla_cpu_enable_concurrency_optimized_scheduler=false"
@@ -38,52 +35,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.xla", description=description)
     parser.add_argument("--models", nargs="+", help="only rows of these")
     parser.add_argument("--quick", action="store_true", help="a small residual net")
-    parser.add_argument(
-        "--gpu-compiler", action="store_true", help="what XLA takes on an A100: compiled, never run"
-    )
     parser.add_argument("--no-times", action="store_true", help="bytes and bits only")
     parser.add_argument(
         "--float64", action="store_true", help="distances from the same steps in float64, too"
     )
     parser.add_argument("--time-limit", type=float, default=60.0, help="of the solver, seconds")
-    parser.add_argument("--output", help="results/xla.json, or results/xla_gpu.json")
+    parser.add_argument("--output", default="results/xla.json")
     parser.add_argument("--row", nargs=2, metavar=("ROW", "FILE"), help="one row, in this process")
     arguments = parser.parse_args()
-    on_gpu = arguments.gpu_compiler
     if arguments.row:
         row = Row(**json.loads(arguments.row[0]))
-        figures = (
-            for_gpu.figures(row, arguments.time_limit)
-            if on_gpu
-            else measure.figures(
-                row,
-                arguments.time_limit,
-                times=not arguments.no_times,
-                float64=arguments.float64 and row.model != "GPT",  # which has dropout
-            )
+        figures = measure.figures(
+            row,
+            arguments.time_limit,
+            times=not arguments.no_times,
+            float64=arguments.float64 and row.model != "GPT",  # which has dropout
         )
         write_whole(arguments.row[1], json.dumps(figures))
         return
-    if on_gpu:
-        gpu_compiler.check_installed()
-    output = Path(arguments.output or f"results/{'xla_gpu' if on_gpu else 'xla'}.json")
+    output = Path(arguments.output)
     output.parent.mkdir(parents=True, exist_ok=True)
     done: list[dict[str, Any]] = read_json(output) if output.exists() else []
     done = [{"precision": "float32", **each} for each in done]  # some files don't say it
     options = ["--time-limit", str(arguments.time_limit)]
-    options += ["--no-times"] * arguments.no_times + ["--gpu-compiler"] * on_gpu
-    options += ["--float64"] * arguments.float64
-    for row in QUICK if arguments.quick else GPU_ROWS if on_gpu else ROWS:
+    options += ["--no-times"] * arguments.no_times + ["--float64"] * arguments.float64
+    for row in QUICK if arguments.quick else ROWS:
         known = any(asdict(row).items() <= each.items() for each in done)
         if not known and (not arguments.models or row.model in arguments.models):
             done.append(_in_fresh_process(row, options))
             write_whole(output, json.dumps(done, indent=1))
-    if on_gpu:
-        print_gpu_table(done)
-    else:
-        print_table(done)
-        print_readiness(done)
-        print_float64(done)
+    print_table(done)
+    print_readiness(done)
+    print_float64(done)
 
 
 def _in_fresh_process(row: Row, options: list[str]) -> dict[str, Any]:

@@ -45,14 +45,6 @@ ROWS = (
     Row("residual", 16, 48, 0.33, "adam", precision="mixed_bfloat16"),
 )
 
-GPU_ROWS = (
-    Row("residual", 32, 48, 0.33),
-    Row("MobileNetV2", 16, 128, 0.40),
-    Row("GPT", 8, 128, 0.55, "adam"),
-    Row("ResNet50", 8, 96, 0.49),
-    Row("ResNet50", 32, 128, 0.49),
-)
-
 
 def model_of(row: Row) -> Any:
     """The compiled Keras model of a row, its optimizer slots made."""

@@ -89,34 +89,6 @@ def print_float64(rows: list[dict[str, Any]]) -> None:
     print("‖one − the other‖ ÷ what the steps have changed")
 
 
-def print_gpu_table(rows: list[dict[str, Any]]) -> None:
-    """One line for each row of the GPU's compiler."""
-    title = "Temporary memory by XLA's compiler for an A100: compiled only, never run"
-    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("step", max_width=24)
-    columns = (
-        "plain\nMB", "planned\nMB", "share\n%", "on a CPU\n%", "asked\n%",
-        "copies, plain\nMB", "planned\nMB",
-    )  # fmt: skip
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        plain, planned = row["gpu_plain"], row["gpu_planned"]
-        table.add_row(
-            _name(row),
-            f"{plain['temporary'] / 1e6:.1f}",
-            f"{planned['temporary'] / 1e6:.1f}",
-            f"{100 * planned['temporary'] / plain['temporary']:.1f}",
-            f"{100 * row['temporary'] / row['plain_temporary']:.1f}",
-            f"{100 * row['share']:.0f}",
-            f"{plain['layout_copies'] / 1e6:.1f}",
-            f"{planned['layout_copies'] / 1e6:.1f}",
-        )
-    Console().print(table)
-    print("on a CPU: the share by XLA's compiler for CPUs, which corrected the plan")
-    print("copies: of kernels in cuDNN's layout, the most at once, among the bytes")
-
-
 def _name(row: dict[str, Any]) -> str:
     precision = f", {row['precision']}" if row["precision"] != "float32" else ""
     scheduler = ", depth first" if row["depth_first"] else ""
