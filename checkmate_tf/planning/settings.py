@@ -199,12 +199,16 @@ COMPILED_LEAST_RATIO = 0.6
 """Bytes for each live byte of the unchanged step: less tells nothing about a plan, which computes
 again what XLA has put into the loops that read it."""
 
-COMPILED_AIMS = (0.98, 0.97, 0.94)
+COMPILED_AIMS = (0.98, 0.96, 0.94)
 """Shares of the activations' part that the next plan is corrected to use, one for each plan that
 is compiled. One more, the leanest, is compiled where none of them keeps the budget."""
 
 COMPILED_TIMES = (0.25, 0.15, 0.15)
 """Shares of the time limit, one for each of those plans."""
+
+COMPILED_LEAST_SAVED = 0.4
+"""Bytes that XLA is taken to save for each live byte less, at least; and the share of a plan's live
+bytes that the next plan has at least."""
 
 COMPILED_MORE = (1.0, 1.05, 1.1, 1.2)
 """Multiples of the live bytes that are asked for, until the schedule is another one."""

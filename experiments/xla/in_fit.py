@@ -177,7 +177,12 @@ def main() -> None:
 def _in_fresh_process(name: str, start: str, folder: str) -> dict[str, Any]:
     file = f"{folder}/{start}.json"
     command = [sys.executable, "-m", "experiments.xla.in_fit", "--one", name, start, file]
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, "CHECKMATE_TF_CACHE": folder}
+    environment = {
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        **os.environ,
+        "CHECKMATE_TF_CACHE": folder,
+        "CHECKMATE_TF_PLANS": f"{folder}/plans",
+    }
     subprocess.run(command, env=environment, check=True)
     found: dict[str, Any] = read_json(file)
     return found

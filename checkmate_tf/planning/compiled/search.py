@@ -20,6 +20,7 @@ from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     COMPILED_AIMS,
     COMPILED_LEAST_RATIO,
+    COMPILED_LEAST_SAVED,
     COMPILED_MORE,
     COMPILED_NEAR_ENOUGH,
     COMPILED_TIMES,
@@ -148,9 +149,24 @@ class CompiledSearch:
                 break
             if self._keeps(compiled) and self._is_near_enough(compiled):
                 return
-            live = self.live_bytes(compiled) * aim * self.allowed / compiled.added
+            live = self._corrected(aim * self.allowed)
         if not any(map(self._keeps, self.tried)):
             self.compile_for(None, COMPILED_TIMES[-1])
+
+    def _corrected(self, aim: float) -> float:
+        """Live bytes for which XLA is likely to take `aim` bytes, by what it takes for others.
+
+        It takes in proportion to them; but where the last correction has saved less than that, the
+        next one goes as much further.
+        """
+        *_, last = self.tried
+        live = self.live_bytes(last) * aim / last.added
+        if len(self.tried) > 1 and not self._keeps(last) and not self._keeps(self.tried[-2]):
+            before = self.tried[-2]
+            fewer = self.live_bytes(before) - self.live_bytes(last)
+            saved = max((before.added - last.added) / fewer, COMPILED_LEAST_SAVED) if fewer else 1.0
+            live = min(live, self.live_bytes(last) - (last.added - aim) / saved)
+        return max(live, COMPILED_LEAST_SAVED * self.live_bytes(last))
 
     @property
     def _first_ratio(self) -> float:
