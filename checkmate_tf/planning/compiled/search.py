@@ -156,12 +156,19 @@ class CompiledSearch:
     def _corrected(self, aim: float) -> float:
         """Live bytes for which XLA is likely to take `aim` bytes, by what it takes for others.
 
-        It takes in proportion to them; but where the last correction has saved less than that, the
-        next one goes as much further.
+        It takes in proportion to them. Where one plan keeps the budget and another one does not,
+        the next one lies between them; and where the last correction has saved less than it
+        should, the next one goes as much further.
         """
+        under = max(filter(self._keeps, self.tried), key=_added, default=None)
+        over = min((each for each in self.tried if not self._keeps(each)), key=_added, default=None)
+        if under is not None and over is not None:
+            share = (aim - under.added) / (over.added - under.added)
+            least = self.live_bytes(under)
+            return least + max(0.0, share) * (self.live_bytes(over) - least)
         *_, last = self.tried
         live = self.live_bytes(last) * aim / last.added
-        if len(self.tried) > 1 and not self._keeps(last) and not self._keeps(self.tried[-2]):
+        if len(self.tried) > 1 and over is not None:
             before = self.tried[-2]
             fewer = self.live_bytes(before) - self.live_bytes(last)
             saved = max((before.added - last.added) / fewer, COMPILED_LEAST_SAVED) if fewer else 1.0
@@ -271,3 +278,7 @@ class CompiledSearch:
         runs_plain = compiled is self.plain
         extracted = self.situation.extracted
         return PlannedStep(plan, extracted, None, runs_plain=runs_plain, source=source)
+
+
+def _added(compiled: Compiled) -> int:
+    return compiled.added
