@@ -215,3 +215,7 @@ COMPILED_MORE = (1.0, 1.05, 1.1, 1.2)
 
 COMPILED_NEAR_ENOUGH = 0.96
 """Share of the budget: a plan that keeps it and uses so much needs no better."""
+
+WORTH_A_COMPILATION = 0.02
+"""Share of a pass: nor does a plan that keeps it and takes no more extra time. A better one might
+save a part of that, and takes half a minute to compile."""

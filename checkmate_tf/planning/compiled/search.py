@@ -25,6 +25,7 @@ from checkmate_tf.planning.settings import (
     COMPILED_NEAR_ENOUGH,
     COMPILED_TIMES,
     COMPILED_WASTE,
+    WORTH_A_COMPILATION,
 )
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning_display import detail
@@ -187,8 +188,8 @@ class CompiledSearch:
 
     def _is_near_enough(self, compiled: Compiled) -> bool:
         unused = self.allowed - compiled.added
-        nothing_to_gain = len(compiled.schedule) == len(self.graph)
-        return nothing_to_gain or unused <= (1 - COMPILED_NEAR_ENOUGH) * self.budget
+        extra = compiled.cost / self.graph.one_pass_cost - 1
+        return extra <= WORTH_A_COMPILATION or unused <= (1 - COMPILED_NEAR_ENOUGH) * self.budget
 
     def compile_for(self, live: float | None, time_share: float) -> Compiled | None:
         """A plan of so many live bytes, compiled; of the least for None.
