@@ -148,7 +148,7 @@ def is_planned_for_xla(model):
     )
 
 
-@pytest.mark.parametrize("train", sweep(AROUND))
+@pytest.mark.parametrize("train", sweep(AROUND, quick=0))
 def test_what_keras_does_around_it(train):
     plain, ours, model = both(train)
     assert is_planned_for_xla(model)
@@ -218,6 +218,7 @@ def test_a_plan_that_is_named(made_for_xla, monkeypatch, tmp_path):
     assert ("compile" in plan.seconds) != made_for_xla
 
 
+@pytest.mark.slow
 def test_restored_it_trains_as_before():
     model = network()
     checkmate_tf.rematerialize(model, budget=0.75, batch_size=BATCH, time_limit=2)

@@ -66,6 +66,7 @@ def test_training_under_way_does_not_end_for_what_is_held_beside_it(x):
     del beside
 
 
+@pytest.mark.slow
 def test_a_schedule_to_begin_with_is_taken_and_can_be_kept(x, tmp_path):
     """As `largest_batch` gives one that it has found at another size."""
     step = tf.function(loss_and_gradient(some_weights(), depth=6), jit_compile=True)
