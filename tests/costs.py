@@ -29,7 +29,7 @@ WORTH: dict[str, str] = {
     "exchanges plans while it trains",
     "test_a_real_step[False]": "the doctor's own step",
     "test_kerass_default_on_a_gpu_stays[assigned_after_compile]": "what Keras does on a GPU",
-    "test_a_budget_that_no_plan_for_xla_keeps_is_kept_without_it": "no other leaves XLA for a budget",
+    "test_a_budget_that_no_plan_for_xla_keeps_is_kept_without_it": "no other leaves XLA",
     "test_a_second_process_compiles_no_plan": "no other finds plans for XLA again",
     "test_a_plan_for_xla_made_ahead_of_time_is_the_one_that_trains": "no other plans for XLA ahead",
     "compiled/test_planner.py::test_what_was_too_little_is_planned_anew_where_there_is_enough": (
