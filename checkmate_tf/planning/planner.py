@@ -180,7 +180,7 @@ class Planner:
         situation = replace(situation, budget=self._fixed.get(structure, situation.budget))
         known = self._known.get(structure)
         if known is not None and not known.why_not(situation, request.budget.least):
-            return _taken(known, situation, request, source="")
+            return taken(known, situation, request, source="")
         if kept is not None and self._kept.judge(kept, situation):
             planned = warm(_found_again(kept, situation, request))
             self._baselines.note(baseline)
@@ -414,7 +414,7 @@ def _found_again(kept: KeptPlan, situation: Situation, request: Request) -> Plan
     if not kept.keeps and kept.plan.notes:
         warn_user("kept-plan-over-budget", kept.plan.notes[-1])  # as when it was made
     where = "by the plan that was named" if kept.path is None else "by a plan kept before"
-    planned = _taken(kept, situation, request, where)
+    planned = taken(kept, situation, request, where)
     return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))
 
 
@@ -432,7 +432,7 @@ def warmed(planned: PlannedStep, arriving: int, may_run: bool) -> PlannedStep:
     return replace(planned, plan=replace(planned.plan, first_peak=run.first), function=run.function)
 
 
-def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:
+def taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:
     """The step by a plan that was made before."""
     extracted = situation.extracted
     budget = kept.plan.budget if request.budget.least else situation.budget

@@ -18,7 +18,7 @@ from checkmate_tf.planning.kept.kept_plan import KeptPlan
 from checkmate_tf.planning.kept.kept_plans import KeptPlans
 from checkmate_tf.planning.kept.step_content import step_content
 from checkmate_tf.planning.origins import with_origin
-from checkmate_tf.planning.planner import PlannedStep
+from checkmate_tf.planning.planner import PlannedStep, taken
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
     resident_bytes,
@@ -310,18 +310,8 @@ def _found_again(
 
 def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:
     """The step by a plan that was made before, when more or less was held beside it."""
-    extracted = situation.extracted
-    budget = kept.plan.budget if request.budget.least else situation.budget
-    plan = _moved(kept.at(extracted.graph, budget), situation)
-    return PlannedStep(
-        plan,
-        extracted,
-        None,
-        beyond_budget=kept.beyond_budget,
-        keeps=kept.keeps,
-        runs_plain=kept.runs_plain,
-        source=source,
-    )
+    planned = taken(kept, situation, request, source)
+    return replace(planned, plan=_moved(planned.plan, situation))
 
 
 def _moved(plan: Plan, situation: Situation) -> Plan:
