@@ -180,8 +180,8 @@ class CompiledSearch:
     def _first_ratio(self) -> float:
         """Bytes that XLA is expected to take for each live byte of a first plan.
 
-        Of the step as it is the compiler has said it: XLA never writes what it computes in place of
-        reading it. Plans have less of that, and waste more.
+        For the step as it is, the compiler has said it: less than one byte where XLA fuses
+        operations, whose values between them then take no memory. A plan has less of that.
         """
         unchanged = self.plain.added / max(1, self.live_bytes(self.plain))
         return COMPILED_WASTE * max(unchanged, COMPILED_LEAST_RATIO)
