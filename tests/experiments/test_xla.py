@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from experiments.xla.in_fit import as_table
 from experiments.xla.steps import ROWS
 from experiments.xla.tables import print_float64
 
@@ -29,22 +26,3 @@ def test_the_table_of_distances_from_float64(capsys):
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
     assert {"50", "2.1e-06", "2.3e-06", "1.0e-06"} <= set(text.split())
-
-
-def test_the_table_of_steps_in_fit_fits_a_terminal():
-    first = {
-        "xla": True, "plain": 5680e6, "budget": 3068e6, "compiled": 3046e6, "peak": 3046e6,
-        "overhead": 0.061, "seconds": 42.5, "plans": 1,
-    }  # fmt: skip
-    left = {**first, "xla": False, "compiled": None, "plain": None}
-    plain, again = {"peak": 5680e6, "seconds": 21.0}, {"seconds": 23.4}
-    done = {
-        name: {"plain": plain, "first": each, "again": again}
-        for name, each in (("EfficientNetB0", first), ("ConvNeXtTiny", left))
-    }
-    console = Console(width=80)
-    with console.capture() as captured:
-        console.print(as_table(done))
-    text = captured.get()
-    assert max(map(len, text.splitlines())) <= 80
-    assert {"0.993", "6.1", "3068", "42", "–"} <= set(text.split())
