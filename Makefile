@@ -36,7 +36,7 @@ test-all: checked
 # First what there is to run on; an environment for it takes gigabytes.
 gpu:
 	@kind=$$($(PYTHON) -m tests.gpu.machine) && if [ -n "$$kind" ]; then \
-	    $(MAKE) --no-print-directory $(GPU_VENV)/$$kind && \
+	    $(MAKE) --no-print-directory $(GPU_VENV)/installed-$$kind && \
 	    $(GPU_VENV)/bin/python -m tests.gpu $(FILES); fi
 
 # The kernels are compiled here, once; else every worker of the tests would compile them.
@@ -81,14 +81,13 @@ $(VENV)/installed: setup.py pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,demo]'
 	touch $@
 
-$(GPU_VENV)/real: GPU_PACKAGES := 'tensorflow[and-cuda]>=2.16'
 # The stand-in was made for this release; of NVIDIA's packages only XLA's ptxas and libdevice.
-$(GPU_VENV)/stand-in: GPU_PACKAGES := 'tensorflow==2.21.*' nvidia-cuda-nvcc-cu12
-$(GPU_VENV)/real $(GPU_VENV)/stand-in: setup.py
+$(GPU_VENV)/installed-stand-in: WITH := . 'tensorflow==2.21.*' nvidia-cuda-nvcc-cu12
+$(GPU_VENV)/installed-real: WITH := '.[gpu]'
+$(GPU_VENV)/installed-stand-in $(GPU_VENV)/installed-real: setup.py
 	$(PYTHON) -m venv $(GPU_VENV)
 	$(GPU_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(GPU_VENV)/bin/python -m pip install --quiet --editable . $(GPU_PACKAGES) \
-	    pytest pytest-xdist hypothesis
+	$(GPU_VENV)/bin/python -m pip install --quiet --editable $(WITH) pytest pytest-xdist hypothesis
 	touch $@
 
 clean:
