@@ -123,7 +123,7 @@ def peaks(function):
     return [run_measured(function, *batch, device="GPU:0")[1] for _ in range(STEPS)]
 
 held = tf.config.experimental.get_memory_info("GPU:0")["current"]
-planned = checkmate_tf.rematerialize(step, budget=0.5, time_limit=10, verbose=0)
+planned = checkmate_tf.rematerialize(step, budget=0.7, time_limit=10, verbose=0)
 within = peaks(planned)
 print(json.dumps({"budget": planned.plan.budget, "within": within, "held": held,
                   "told": planned.plan.measured_baseline_peak, "plain": peaks(tf.function(step))}))
