@@ -38,6 +38,9 @@ WORTH: dict[str, str] = {
 }
 """Why a test that takes longer is run for every change, by how its name ends."""
 
+ON_GPUS = "tests/gpu/"
+"""Tests that take longer: most start TensorFlow's GPU build in a process of its own."""
+
 
 def _seconds() -> float:
     """Of this process and of those that it has waited for."""
@@ -116,7 +119,11 @@ class Costs:
         for name, raised in sorted(self._raised.items(), key=lambda each: -each[1]):
             if raised > MUCH:
                 write(f"{raised / 1e9:6.1f} GB {name}")
-        known = self._are_slow | {name for name in self._seconds if name.endswith(tuple(WORTH))}
+        known = self._are_slow | {
+            name
+            for name in self._seconds
+            if name.endswith(tuple(WORTH)) or name.startswith(ON_GPUS)
+        }
         slow = [name for name, seconds in slowest if seconds > MOST and name not in known]
         if slow:
             write(f"\nOver {MOST:g} s each. Make them smaller, mark them @pytest.mark.slow")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from statistics import median
 
@@ -33,6 +34,8 @@ class PlanMaker:
         self.situation = situation
         self.expected = expected
         self._trial_run = trial_run
+        # What the device held when it ran out of memory, in a trial run beside copies.
+        self._room: float = math.inf
 
     @property
     def can_try(self) -> bool:
@@ -73,15 +76,18 @@ class PlanMaker:
 
     def tried(self, candidate: Candidate) -> Candidate:
         """The candidate after a trial run, where one is possible."""
-        if self._trial_run is None:
-            return candidate
         forecast_most, limit = candidate.forecast.highest_of_ten, self.situation.limit
+        if self._trial_run is None:
+            return replace(candidate, exhausted=forecast_most > self._room)
         try:
             with phase("trials"):
                 trial_run = self._trial_run(
                     candidate.plan.schedule, lambda peak: not forecast_most < peak <= limit
                 )
         except TrialRunError as error:
+            self._room = min(self._room, error.held or math.inf)
+            if forecast_most > self._room:
+                return replace(candidate, exhausted=True)  # without copies beside it, too
             self._trial_run = None
             note = f"no trial run, for {error}"
             self.situation = replace(self.situation, notes=(*self.situation.notes, note))

@@ -140,7 +140,7 @@ EQUAL_STEPS = 3
 TRIAL_SECONDS = 60.0
 """Seconds for each of them. A loop that waits for its inputs may wait for ever for made-up ones."""
 
-COPIES_MATTER = 0.01
+COPIES_MATTER = 0.05
 """Share of what the device held when memory ran out. If the copies of the variables took less, the
 plan itself was too large: steps differ from each other by more."""
 

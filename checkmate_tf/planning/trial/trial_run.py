@@ -19,7 +19,12 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.memory.measure import counts_small_buffers, held_bytes, measure_peak
+from checkmate_tf.memory.measure import (
+    counts_small_buffers,
+    held_bytes,
+    measure_peak,
+    peak_bytes,
+)
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import (
     COPIES_MATTER,
@@ -87,12 +92,15 @@ class TrialRunError(Exception):
 
     Attributes:
         may_pass: one may be possible at another time.
+        held: bytes that the device held at most until it had no room for the copies beside the
+            step; None where that was not the reason.
     """
 
-    def __init__(self, why: str, may_pass: bool = False) -> None:
+    def __init__(self, why: str, may_pass: bool = False, held: int | None = None) -> None:
         """With `may_pass`, the reason is of this moment."""
         super().__init__(why)
         self.may_pass = may_pass
+        self.held = held
 
 
 @dataclass(frozen=True)
@@ -332,9 +340,10 @@ def _added_by_copies(
             if ends(peaks):
                 break
     except tf.errors.ResourceExhaustedError as error:
-        if in_place or copied < COPIES_MATTER * (held_bytes() or 0):
+        held = peak_bytes() or 0
+        if in_place or copied < COPIES_MATTER * held:
             return None
-        raise TrialRunError(_NO_ROOM, may_pass=True) from error
+        raise TrialRunError(_NO_ROOM, may_pass=True, held=held) from error
     except tf.errors.CancelledError as error:
         why = f"a run on made-up inputs took over {TRIAL_SECONDS:g} s"
         raise TrialRunError(why, may_pass=True) from error
