@@ -25,9 +25,12 @@ def call_if_larger(tensors: Sequence[Any], most: Sizes, callback: Callable[[Size
         callback([each.tolist() for each in np.split(found, np.cumsum(ranks)[:-1])])
         return np.bool_(True)
 
-    found = tf.concat([tf.shape(x)[:rank] for x, rank in zip(tensors, ranks, strict=True)], 0)
-    tf.cond(
-        tf.reduce_any(found > [size for shape in most for size in shape]),
-        lambda: tf.numpy_function(call, [found], tf.bool),
-        lambda: tf.constant(False),
-    )
+    # Sizes lie in the host's memory. What a GPU computes of them each step would wait for.
+    with tf.device("CPU:0"):
+        found = tf.concat([tf.shape(x)[:rank] for x, rank in zip(tensors, ranks, strict=True)], 0)
+        is_larger = tf.reduce_any(found > [size for shape in most for size in shape])
+        tf.cond(
+            is_larger,
+            lambda: tf.numpy_function(call, [found], tf.bool),
+            lambda: tf.constant(False),
+        )
