@@ -37,7 +37,9 @@ from experiments.coverage.planned import NAMED, SHARE, told, within
 from experiments.coverage.trial import plainly
 from profiles.tensorflow_internals import graphs_that_run
 
-DEVICE = "GPU:0"
+DEVICE, HOST = "GPU:0", "CPU:0"
+
+SIZE = replace(LARGE, depth=3)
 
 
 def train_plainly(kind: Kind) -> Trained:
@@ -52,9 +54,12 @@ def train_by_a_plan(kind: Kind, **options: Any) -> Trained:
         planned = within(
             [SHARE, NAMED, "min"], lambda decorate: _trained(kind, decorate), **options
         )
-        budget = 0 if planned.plan is None else planned.plan.budget
         return replace(
-            planned.result, asked=planned.asked, budget=budget, messages=planned.messages
+            planned.result,
+            asked=planned.asked,
+            budget=0 if planned.plan is None else planned.plan.budget,
+            messages=planned.messages,
+            codes=planned.codes,
         )
 
     return _timed(train)
@@ -75,7 +80,7 @@ def _timed(train: Any) -> Trained:
 
 def _trained(kind: Kind, decorate: Decorate) -> Trained:
     keras.utils.set_random_seed(0)
-    training = kind.make(LARGE)
+    training = kind.make(SIZE)
     if isinstance(training, Called):
         training = replace(training, data=_on_the_host(training.data))
     run = training.prepared(decorate)
@@ -83,22 +88,29 @@ def _trained(kind: Kind, decorate: Decorate) -> Trained:
         run()
     _, peak = run_measured(run, device=DEVICE)
     step = max(functions, key=lambda graphs: sum(len(each.node) for each in graphs))
-    nodes = [node for graph in step for node in graph.node]
-    places: dict[str, Counter[str]] = defaultdict(Counter)
-    for node in nodes:
-        places[node.op][_device(node.device)] += 1
-    copied = Counter(
-        _device(node.attr["recv_device"].s.decode())
-        for node in nodes
-        if node.op in ("_Send", "_HostSend")
-        and node.attr["recv_device"].s != node.attr["send_device"].s
-    )
-    return Trained(
-        places={kind: dict(each) for kind, each in places.items()},
-        to_gpu=copied[DEVICE],
-        to_host=copied["CPU:0"],
-        peak=peak,
-    )
+    return Trained(places=_places(step), copies=_copies(step), peak=peak)
+
+
+def _places(graphs: Sequence[Any]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for graph in graphs:
+        for node in graph.node:
+            found[node.op][_device(node.device)] += 1
+    return {kind: dict(each) for kind, each in found.items()}
+
+
+def _copies(graphs: Sequence[Any]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {DEVICE: Counter(), HOST: Counter()}
+    for graph in graphs:
+        kinds = {node.name: node.op for node in graph.node}
+        for node in graph.node:
+            if node.op in ("_Send", "_HostSend"):
+                ends = [
+                    _device(node.attr[f"{each}_device"].s.decode()) for each in ("send", "recv")
+                ]
+                if ends[0] != ends[1]:
+                    found[ends[1]][kinds[node.input[0].partition(":")[0]]] += 1
+    return {device: dict(each) for device, each in found.items()}
 
 
 def _device(name: str) -> str:
@@ -106,7 +118,7 @@ def _device(name: str) -> str:
 
 
 def _on_the_host(data: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    with tf.device("CPU:0"):
+    with tf.device(HOST):
         return [
             tf.nest.map_structure(
                 lambda each: tf.identity(each) if isinstance(each, tf.Tensor) else each,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import checkmate_tf
@@ -29,12 +30,14 @@ class Planned(Generic[Result]):
         plan: None where nothing can be recomputed.
         asked: the budget that was asked for and planned; "unchanged" where there is no plan.
         messages: what was warned of, and the plan's notes.
+        codes: of the warnings.
     """
 
     result: Result
     plan: Any
     asked: str
     messages: tuple[str, ...]
+    codes: tuple[str, ...]
 
 
 def within(
@@ -52,45 +55,52 @@ def within(
     """
     said: list[str] = []
     named: int | None = None
-    refused: BudgetError | None = None
+    refused = BudgetError("no-budget", "none was given")
+    for budget in budgets:
+        asked = named if budget == NAMED else budget
+        if asked is None:
+            continue
+        gc.collect()
+        try:
+            planned = _by_a_plan(asked, train, **options)
+        except BudgetError as error:
+            named = error.least
+            said.append(told(error))
+            # Its traceback would keep the variables.
+            refused = error.with_traceback(None)
+        else:
+            messages = tuple(dict.fromkeys((*said, *planned.messages)))
+            shown = planned.asked if planned.plan is None else str(budget)
+            return replace(planned, asked=shown, messages=messages)
+    raise refused
+
+
+def _by_a_plan(budget: Any, train: Callable[[Decorate], Result], **options: Any) -> Planned[Result]:
+    steps: list[Any] = []
+
+    def decorate(step: Any, **more: Any) -> Any:
+        steps.append(checkmate_tf.rematerialize(step, budget=budget, **options, **more))
+        return steps[-1]
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for budget in budgets:
-            asked = named if budget == NAMED else budget
-            if asked is None:
-                continue
-            steps: list[Any] = []
-
-            def by_a_plan(
-                step: Any, asked: Any = asked, steps: list[Any] = steps, **more: Any
-            ) -> Any:
-                steps.append(checkmate_tf.rematerialize(step, budget=asked, **options, **more))
-                return steps[-1]
-
-            try:
-                result = train(by_a_plan)
-            except BudgetError as error:
-                named, refused = error.least, error
-                said.append(told(error))
-            else:
-                plan = getattr(steps[-1], "plan", None)
-                said += [_message(each) for each in caught if _is_ours(each)]
-                said += () if plan is None else plan.notes
-                shown = "unchanged" if plan is None else str(budget)
-                return Planned(result, plan, shown, tuple(dict.fromkeys(said)))
-    assert refused is not None
-    raise refused
+        result = train(decorate)
+    plan = getattr(steps[-1], "plan", None)
+    warned = [each.message for each in caught]
+    ours = [each for each in warned if isinstance(each, checkmate_tf.CheckmateWarning)]
+    return Planned(
+        result,
+        plan,
+        asked="unchanged" if plan is None else str(budget),
+        messages=(
+            *(str(each).removeprefix("checkmate_tf: ") for each in ours),
+            *(() if plan is None else plan.notes),
+        ),
+        codes=tuple(dict.fromkeys(each.code for each in ours)),
+    )
 
 
 def told(error: Exception) -> str:
     """An error in a line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[-1]}"[:200]
-
-
-def _message(warning: warnings.WarningMessage) -> str:
-    return str(warning.message).removeprefix("checkmate_tf: ")
-
-
-def _is_ours(warning: warnings.WarningMessage) -> bool:
-    return isinstance(warning.message, checkmate_tf.CheckmateWarning)

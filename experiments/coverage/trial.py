@@ -34,6 +34,7 @@ from experiments.coverage.kinds import KINDS
 from experiments.coverage.planned import NAMED, SHARE, told, within
 from solvers.graph.files import write_whole
 
+
 @dataclass(frozen=True)
 class Row:
     """What came out.
