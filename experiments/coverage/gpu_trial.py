@@ -105,11 +105,11 @@ def _copies(graphs: Sequence[Any]) -> dict[str, dict[str, int]]:
         kinds = {node.name: node.op for node in graph.node}
         for node in graph.node:
             if node.op in ("_Send", "_HostSend"):
-                ends = [
-                    _device(node.attr[f"{each}_device"].s.decode()) for each in ("send", "recv")
-                ]
-                if ends[0] != ends[1]:
-                    found[ends[1]][kinds[node.input[0].partition(":")[0]]] += 1
+                source, target = (
+                    _device(node.attr[each].s.decode()) for each in ("send_device", "recv_device")
+                )
+                if source != target:
+                    found[target][kinds[node.input[0].partition(":")[0]]] += 1
     return {device: dict(each) for device, each in found.items()}
 
 
