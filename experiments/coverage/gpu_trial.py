@@ -23,13 +23,11 @@ from typing import Any
 if __name__ == "__main__":  # before TensorFlow starts
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
 import keras
 import tensorflow as tf
 
 from checkmate_tf.memory.measure import reserve, run_measured
-from checkmate_tf.workloads.trial import turn_off_fusions
 from experiments.coverage.kind import LARGE, Called, Decorate, Kind
 from experiments.coverage.kinds import KINDS
 from experiments.coverage.on_a_gpu import SECONDS, Trained
@@ -135,7 +133,6 @@ def main() -> int:
     parser.add_argument("kinds", nargs="+", choices=KINDS, metavar="KIND")
     parser.add_argument("--time-limit", type=float, default=0.5, help="of the solver, in seconds")
     arguments = parser.parse_args()
-    turn_off_fusions()
     reserve(1 << 32)
     # What is imported stays: each of many collections would go through all of it.
     gc.collect()
