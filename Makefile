@@ -1,7 +1,8 @@
 # Two commands that work on a machine with only Python and make:
 #   make demo    train MobileNetV2 within a memory budget, and see the plain step fail there
 #   make test    lint, import rules, types, tests: ten minutes on two cores
-# and five more:
+# and six more:
+#   make gpu       tests for GPUs: on yours, or over a stand-in for one, without a GPU
 #   make test-all  the same with the slow tests, an hour
 #   make docs      the pages as a site, in docs/site
 #   make coverage  which lines and branches make test leaves out
@@ -16,10 +17,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+GPU_VENV := .venv-gpu
+
 FILES ?=
 PYTEST := -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo test test-all paper docs versions checked kernels lint types tests all-tests coverage clean
+.PHONY: demo test gpu test-all paper docs versions checked kernels lint types tests all-tests coverage clean
 
 demo: $(VENV)/installed
 	$(BIN)/checkmate-tf demo
@@ -29,6 +32,12 @@ test: checked
 
 test-all: checked
 	$(MAKE) --no-print-directory all-tests
+
+# First what there is to run on; an environment for it takes gigabytes.
+gpu:
+	@kind=$$($(PYTHON) -m tests.gpu.machine) && if [ -n "$$kind" ]; then \
+	    $(MAKE) --no-print-directory $(GPU_VENV)/installed-$$kind && \
+	    $(GPU_VENV)/bin/python -m tests.gpu $(FILES); fi
 
 # The kernels are compiled here, once; else every worker of the tests would compile them.
 checked: $(VENV)/installed
@@ -72,5 +81,14 @@ $(VENV)/installed: setup.py pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,demo]'
 	touch $@
 
+# The stand-in was made for this release; of NVIDIA's packages only XLA's ptxas and libdevice.
+$(GPU_VENV)/installed-stand-in: WITH := . 'tensorflow==2.21.*' nvidia-cuda-nvcc-cu12
+$(GPU_VENV)/installed-real: WITH := '.[gpu]'
+$(GPU_VENV)/installed-stand-in $(GPU_VENV)/installed-real: setup.py
+	$(PYTHON) -m venv $(GPU_VENV)
+	$(GPU_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(GPU_VENV)/bin/python -m pip install --quiet --editable $(WITH) pytest pytest-xdist hypothesis
+	touch $@
+
 clean:
-	rm -rf $(VENV) .nox build dist *.egg-info
+	rm -rf $(VENV) $(GPU_VENV) .nox build dist *.egg-info

@@ -1,0 +1,55 @@
+"""Run the tests for GPUs, on a real one where there is one, else over a stand-in.
+
+    python -m tests.gpu [ARGUMENTS OF PYTEST]
+
+By default all but the slow ones. It needs TensorFlow's GPU build; `make gpu` installs it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from tests.gpu.machine import has_gpu, why_no_stand_in
+from tests.gpu.stand_in import build
+
+PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "worksteal")
+ALL = ("tests/gpu", "-m", "not slow")
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _folder(package: str) -> Path:
+    """Of an installed package, which is not imported for it."""
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        sys.exit(f"{package} is not installed here; make gpu installs what these tests need")
+    return Path(found.submodule_search_locations[0])
+
+
+def _over_the_stand_in() -> dict[str, str]:
+    """Settings with which TensorFlow sees a GPU that is not there."""
+    libraries = Path(sys.prefix) / "stand-in"
+    build.build(_folder("tensorflow"), libraries)
+    return {
+        "LD_LIBRARY_PATH": str(libraries),
+        "XLA_FLAGS": f"--xla_gpu_cuda_data_dir={_folder('nvidia.cuda_nvcc')}",
+    }
+
+
+def main() -> None:
+    """Become pytest, or say why not."""
+    settings = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "PYTHONPATH": str(_ROOT)}
+    if not has_gpu():
+        if why := why_no_stand_in():
+            print(f"No tests for GPUs: there is none, and no stand-in for one: {why}.")
+            return
+        settings |= _over_the_stand_in()
+    command = [sys.executable, *PYTEST, *(sys.argv[1:] or ALL)]
+    os.execve(sys.executable, command, {**os.environ, **settings})
+
+
+if __name__ == "__main__":
+    main()
