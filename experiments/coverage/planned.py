@@ -46,7 +46,7 @@ def within(
     """Train by a plan.
 
     Args:
-        budgets: the first one that some plan keeps is taken.
+        budgets: the first one that some plan keeps is taken; the last is no NAMED one.
         train: trains by steps that are decorated so.
         options: of `rematerialize`, for instance `time_limit`.
 
@@ -55,7 +55,6 @@ def within(
     """
     said: list[str] = []
     named: int | None = None
-    refused = BudgetError("no-budget", "none was given")
     for budget in budgets:
         asked = named if budget == NAMED else budget
         if asked is None:
@@ -63,16 +62,16 @@ def within(
         gc.collect()
         try:
             planned = _by_a_plan(asked, train, **options)
-        except BudgetError as error:
+        except BudgetError as error:  # not kept: its traceback would keep the variables
+            if budget == budgets[-1]:
+                raise
             named = error.least
             said.append(told(error))
-            # Its traceback would keep the variables.
-            refused = error.with_traceback(None)
         else:
             messages = tuple(dict.fromkeys((*said, *planned.messages)))
             shown = planned.asked if planned.plan is None else str(budget)
             return replace(planned, asked=shown, messages=messages)
-    raise refused
+    raise ValueError("no budget was given")
 
 
 def _by_a_plan(budget: Any, train: Callable[[Decorate], Result], **options: Any) -> Planned[Result]:
