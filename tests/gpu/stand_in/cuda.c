@@ -42,6 +42,8 @@
 #define MOST_PROCESSES 64
 #define MOST_PIECES 65536
 #define MOST_COPIED (1 << 20)
+#define MOST_DECIDING 1024
+#define MOST_COUNTED (1 << 16)
 
 static const char NAME[] = "no GPU (kernels do nothing)";
 
@@ -343,13 +345,15 @@ static int copy(void *to, const void *from, size_t bytes) {
   return 0;
 }
 
-/* One number that the host reads decides something there: how many rows there are, or whether a
-   loop goes on. Garbage would end the process, or never let it end; so it is always 0. */
+/* A few numbers that the host reads decide something there: how many rows there are, or whether a
+   loop goes on. Garbage would end the process, or never let it end. So what can be no truth value
+   and no small count is 0. */
 static int copy_to_host(void *to, const void *from, size_t bytes) {
-  if (bytes <= 8)
-    memset(to, 0, bytes);
-  else
-    memcpy(to, from, bytes);
+  memcpy(to, from, bytes);
+  if (bytes == 1 && *(unsigned char *)to > 1) memset(to, 0, 1);
+  if (bytes > MOST_DECIDING) return 0;
+  for (uint32_t *each = to; (char *)(each + 1) <= (char *)to + bytes; each++)
+    if (*each > MOST_COUNTED) *each = 0;
   return 0;
 }
 
