@@ -46,7 +46,9 @@ _HARMLESS = VIEWS | READ_ONLY | _RANDOM | _CALLS | {"Assert", "CheckNumericsV2"}
 def changes_only_variables(concrete: Any) -> bool:
     """Whether running the step changes nothing but variables that it has captured."""
     return all(
-        kind in _HARMLESS or kind.startswith((*_WRITES, _RECURRENT)) or not _may_change_anything(kind)
+        kind in _HARMLESS
+        or kind.startswith((*_WRITES, _RECURRENT))
+        or not _may_change_anything(kind)
         for kind in _kinds(concrete)
     )
 

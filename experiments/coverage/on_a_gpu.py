@@ -70,6 +70,11 @@ class Row:
     ours: Trained | None = None
 
     @property
+    def depends_on_values(self) -> bool:
+        """Whether shapes depend on values: where these are garbage, any step may fail by chance."""
+        return "Where" in self.plain.places
+
+    @property
     def is_over(self) -> bool:
         """Whether a step held more than its budget."""
         return self.ours is not None and self.ours.peak > self.ours.budget > 0
