@@ -45,12 +45,7 @@ _HARMLESS = VIEWS | READ_ONLY | _RANDOM | _CALLS | {"Assert", "CheckNumericsV2"}
 
 def changes_only_variables(concrete: Any) -> bool:
     """Whether running the step changes nothing but variables that it has captured."""
-    return all(
-        kind in _HARMLESS
-        or kind.startswith((*_WRITES, _RECURRENT))
-        or not _may_change_anything(kind)
-        for kind in _kinds(concrete)
-    )
+    return not any(map(_may_change_more, _kinds(concrete)))
 
 
 def draws_by_seed(concrete: Any) -> bool:
@@ -85,7 +80,10 @@ def written_captures(concrete: Any) -> list[tuple[Any, Any]]:
     return [pair for pair in captures(concrete) if pair[0].name in written]
 
 
-def _may_change_anything(kind: str) -> bool:
+def _may_change_more(kind: str) -> bool:
+    """Whether operations of that type may change more than variables."""
+    if kind in _HARMLESS or kind.startswith((*_WRITES, _RECURRENT)):
+        return False
     definition = operation_definition(kind)
     return definition is None or bool(definition.is_stateful)
 

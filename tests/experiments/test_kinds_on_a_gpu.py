@@ -28,6 +28,7 @@ OURS = replace(PLAIN, peak=200, budget=210, asked="0.6")
         ({"copies": {"CPU:0": {"Conv2D": 1}}}, "CPU:0: Conv2D"),
         ({"peak": 211}, "211 bytes of 210"),
         ({"peak": 211, "codes": ("no-plan-saves-memory",)}, ""),
+        ({"peak": 211, "asked": "min"}, ""),
         ({"peak": 211, "budget": 0}, ""),
         ({"error": "ValueError: no"}, "ValueError: no"),
     ],
