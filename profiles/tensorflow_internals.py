@@ -365,6 +365,23 @@ def cancellable() -> Iterator[Callable[[], None]]:
         yield manager.start_cancel
 
 
+@contextmanager
+def graphs_that_run() -> Iterator[list[list[Any]]]:
+    """Gives a list in which, once it ends, lie the functions that ran inside for the first time.
+
+    Each is a list of GraphDefs, one for each device that it runs on: how TensorFlow has placed its
+    operations, with what was copied from one device to another as `_Send` and `_Recv`.
+    """
+    found: list[list[Any]] = []
+    context.context().enable_run_metadata()
+    try:
+        yield found
+    finally:
+        metadata = context.context().export_run_metadata()
+        context.context().disable_run_metadata()
+        found += [list(each.partition_graphs) for each in metadata.function_graphs]
+
+
 # Several workers.
 
 

@@ -34,6 +34,9 @@ _RANDOM = frozenset(
 """They draw from a generator in their kernel, and every function has kernels of its own. Without a
 seed it begins anywhere."""
 
+_RECURRENT = "CudnnRNN"
+"""So do the recurrent layers of cuDNN, for their dropout: how their types begin."""
+
 _CALLS = frozenset("StatefulPartitionedCall While If Case".split())
 """They do what their bodies do."""
 
@@ -42,16 +45,14 @@ _HARMLESS = VIEWS | READ_ONLY | _RANDOM | _CALLS | {"Assert", "CheckNumericsV2"}
 
 def changes_only_variables(concrete: Any) -> bool:
     """Whether running the step changes nothing but variables that it has captured."""
-    return all(
-        kind in _HARMLESS or kind.startswith(_WRITES) or not _may_change_anything(kind)
-        for kind in _kinds(concrete)
-    )
+    return not any(map(_may_change_more, _kinds(concrete)))
 
 
 def draws_by_seed(concrete: Any) -> bool:
     """Whether kernels draw random numbers that begin anew in another function: by a seed."""
     return any(
-        node.op in _RANDOM and (node.attr["seed"].i or node.attr["seed2"].i)
+        (node.op in _RANDOM or node.op.startswith(_RECURRENT))
+        and (node.attr["seed"].i or node.attr["seed2"].i)
         for node in _nodes(concrete)
     )
 
@@ -79,7 +80,10 @@ def written_captures(concrete: Any) -> list[tuple[Any, Any]]:
     return [pair for pair in captures(concrete) if pair[0].name in written]
 
 
-def _may_change_anything(kind: str) -> bool:
+def _may_change_more(kind: str) -> bool:
+    """Whether operations of that type may change more than variables."""
+    if kind in _HARMLESS or kind.startswith((*_WRITES, _RECURRENT)):
+        return False
     definition = operation_definition(kind)
     return definition is None or bool(definition.is_stateful)
 

@@ -13,7 +13,6 @@ import gc
 import json
 import os
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,18 +27,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import checkmate_tf
 from checkmate_tf.memory.measure import held_bytes, reserve, run_measured
 from checkmate_tf.workloads.trial import turn_off_fusions
 from experiments.coverage.kind import LARGE, SMALL, Decorate, Kind, Size, Training, variables
 from experiments.coverage.kinds import KINDS
+from experiments.coverage.planned import NAMED, SHARE, told, within
 from solvers.graph.files import write_whole
-
-SHARE = 0.6
-"""The budget, as a share of what the step adds to the memory before it."""
-
-NAMED = "named"
-"""The budget that the error about the one before names, in bytes: it has to do."""
 
 
 @dataclass(frozen=True)
@@ -90,62 +83,37 @@ def try_kind(kind: Kind, size: Size, budgets: Sequence[Any], **options: Any) -> 
         budgets: the first one that some plan keeps is taken.
         options: of `rematerialize`, for instance `time_limit`.
     """
-    steps: list[Any] = []
-    said: list[str] = []
-    named: int | None = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for budget in budgets:
-            asked = named if budget == NAMED else budget
-            if asked is None:
-                continue
-
-            def by_a_plan(step: Any, budget: Any = asked, **more: Any) -> Any:
-                steps.append(checkmate_tf.rematerialize(step, budget=budget, **options, **more))
-                return steps[-1]
-
-            try:
-                ours = _trained(kind.make, size, by_a_plan)
-            except checkmate_tf.BudgetError as error:
-                named = error.least
-                said.append(_told(error))
-            except Exception as error:
-                return Row(kind.name, kind.group, _told(error), False, messages=tuple(said))
-            else:
-                break
-        else:
-            return Row(kind.name, kind.group, said[-1], False, messages=tuple(said))
-    plan = getattr(steps[-1], "plan", None)
-    steps.clear()
+    try:
+        planned = within(budgets, lambda decorate: _trained(kind.make, size, decorate), **options)
+    except Exception as error:
+        return Row(kind.name, kind.group, told(error), False)
+    ours, plan = planned.result, planned.plan
     gc.collect()
-    plain = _trained(kind.make, size, _plainly)
+    plain = _trained(kind.make, size, plainly)
     equal = [each.tobytes() for each in ours.values] == [each.tobytes() for each in plain.values]
-    said += [_message(each) for each in caught if _is_ours(each)]
     row = Row(
         kind.name,
         kind.group,
-        "unchanged",
+        planned.asked,
         equal,
         plain=plain.peak,
         ours=ours.peak,
         resident=ours.resident,
-        messages=tuple(dict.fromkeys(said)),
+        messages=planned.messages,
     )
     if plan is None:
         return row
     return replace(
         row,
-        outcome=str(budget),
         recomputations=len(plan.schedule) - len(plan.graph),
         budget=plan.budget,
         predicted=plan.predicted_peak,
         overhead=plan.overhead,
-        messages=tuple(dict.fromkeys((*said, *plan.notes))),
     )
 
 
-def _plainly(step: Any, **_: Any) -> Any:
-    # Keras makes a function of a model's method by itself.
+def plainly(step: Any, **_: Any) -> Any:
+    """The step as users run it without us; Keras makes a function of a model's method by itself."""
     return step if hasattr(step, "__self__") else tf.function(step, jit_compile=False)
 
 
@@ -167,19 +135,6 @@ def _trained(make: Callable[[Size], Training], size: Size, decorate: Decorate) -
 
 def _values(tensors: Sequence[Any]) -> list[Any]:
     return [np.asarray(tf.convert_to_tensor(each).numpy()) for each in tensors]
-
-
-def _message(warning: warnings.WarningMessage) -> str:
-    return str(warning.message).removeprefix("checkmate_tf: ")
-
-
-def _is_ours(warning: warnings.WarningMessage) -> bool:
-    return isinstance(warning.message, checkmate_tf.CheckmateWarning)
-
-
-def _told(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[-1]}"[:200]
 
 
 def main() -> int:

@@ -490,3 +490,17 @@ def test_a_function_that_autograph_converts_inside_one_that_it_does_not() -> Non
     converted = internals.converted_by_autograph(branches)
     outer = tf.function(tf.autograph.experimental.do_not_convert(lambda x: converted(x)))
     assert [float(outer(tf.constant(value))) for value in (2.0, -2.0)] == [3.0, -3.0]
+
+
+def test_the_graphs_of_functions_that_run_for_the_first_time() -> None:
+    @tf.function
+    def step(x):  # type: ignore[no-untyped-def]
+        return tf.tanh(x) * 2
+
+    for operations in ({"Tanh", "Mul"}, set[str]()):
+        with internals.graphs_that_run() as found:
+            step(tf.constant(1.0))
+        nodes = [node for graphs in found for graph in graphs for node in graph.node]
+        assert operations <= {node.op for node in nodes}
+        assert bool(nodes) == bool(operations)
+        assert all("device:CPU:0" in node.device for node in nodes)

@@ -92,3 +92,24 @@ def test_generators_with_a_seed_are_found_in_nested_functions():
     assert not has_noise(seed=None)  # other numbers every time, in any function
     tf.random.set_seed(3)
     assert has_noise(seed=None)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_recurrent_layers_of_cudnn_draw_for_their_dropout_only(seed):
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            recurrent = tf.raw_ops.CudnnRNNV3(
+                input=tf.reshape(x, (1, 1, -1)),
+                input_h=tf.zeros((1, 1, 2)),
+                input_c=tf.zeros((1, 1, 2)),
+                params=tf.zeros((100,)),
+                sequence_lengths=[1],
+                seed=seed,
+            )
+            loss = tf.reduce_sum(recurrent.output)
+        return tape.gradient(loss, x)
+
+    extracted = extraction_of(step)
+    assert can_run_for_trial(extracted)
+    assert has_generators(extracted) == bool(seed)

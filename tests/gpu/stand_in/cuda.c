@@ -42,6 +42,8 @@
 #define MOST_PROCESSES 64
 #define MOST_PIECES 65536
 #define MOST_COPIED (1 << 20)
+#define MOST_DECIDING 1024
+#define MOST_COUNTED (1 << 16)
 
 static const char NAME[] = "no GPU (kernels do nothing)";
 
@@ -343,11 +345,15 @@ static int copy(void *to, const void *from, size_t bytes) {
   return 0;
 }
 
-/* A single byte is a truth value, and garbage here: made 0 or 1, or a Switch would end the
-   process. */
+/* A few numbers that the host reads decide something there: how many rows there are, or whether a
+   loop goes on. Garbage would end the process, or never let it end. So what can be no truth value
+   and no small count is 0. */
 static int copy_to_host(void *to, const void *from, size_t bytes) {
   memcpy(to, from, bytes);
-  if (bytes == 1) *(unsigned char *)to &= 1;
+  if (bytes == 1 && *(unsigned char *)to > 1) memset(to, 0, 1);
+  if (bytes > MOST_DECIDING) return 0;
+  for (uint32_t *each = to; (char *)(each + 1) <= (char *)to + bytes; each++)
+    if (*each > MOST_COUNTED) *each = 0;
   return 0;
 }
 
@@ -769,6 +775,95 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 }
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes) {
   *bytes = 1024;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- cuDNN's recurrent layers: TensorFlow compares the bytes of their weights with its own. ---- */
+
+struct recurrent {
+  cudnnDataType_t type;
+  int gates, biases, directions, layers, inputs, hidden;
+};
+
+static size_t bytes_of(cudnnDataType_t type) {
+  return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *made) {
+  *made = calloc(1, sizeof(struct recurrent));
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t made) {
+  free(made);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t of, cudnnRNNAlgo_t algorithm,
+                                       cudnnRNNMode_t cell, cudnnRNNBiasMode_t biases,
+                                       cudnnDirectionMode_t directions, cudnnRNNInputMode_t input,
+                                       cudnnDataType_t type, cudnnDataType_t precision,
+                                       cudnnMathType_t math, int32_t inputs, int32_t hidden,
+                                       int32_t projected, int32_t layers,
+                                       cudnnDropoutDescriptor_t dropout, uint32_t flags) {
+  *(struct recurrent *)of = (struct recurrent){
+      .type = type,
+      .gates = cell == CUDNN_LSTM ? 4 : cell == CUDNN_GRU ? 3 : 1,
+      .biases = biases == CUDNN_RNN_NO_BIAS ? 0 : biases == CUDNN_RNN_DOUBLE_BIAS ? 2 : 1,
+      .directions = directions == CUDNN_BIDIRECTIONAL ? 2 : 1,
+      .layers = layers,
+      .inputs = inputs,
+      .hidden = hidden,
+  };
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t of,
+                                         size_t *bytes) {
+  const struct recurrent *net = (const struct recurrent *)of;
+  size_t numbers = 0;
+  for (int layer = 0; layer < net->layers; layer++) {
+    size_t inputs = layer ? net->hidden * net->directions : net->inputs;
+    numbers += net->directions * net->gates * net->hidden * (inputs + net->hidden + net->biases);
+  }
+  *bytes = numbers * bytes_of(net->type);
+  return CUDNN_STATUS_SUCCESS;
+}
+/* What the backward pass wants of the forward one: as much as the gates of all steps, about. */
+cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t of,
+                                        cudnnForwardMode_t mode, cudnnRNNDataDescriptor_t data,
+                                        size_t *workspace, size_t *reserved) {
+  const struct recurrent *net = (const struct recurrent *)of;
+  size_t cells = (size_t)net->layers * net->directions * net->hidden;
+  *workspace = 0;
+  if (reserved)
+    *reserved = cells * net->gates * ((struct object *)data)->bytes * bytes_of(net->type);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *made) {
+  *made = stand_in_object();
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t made) {
+  free(made);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t of, cudnnDataType_t type,
+                                        cudnnRNNDataLayout_t layout, int steps, int batch,
+                                        int inputs, const int lengths[], void *padding) {
+  ((struct object *)of)->bytes = (size_t)steps * batch; /* how often a cell runs */
+  return CUDNN_STATUS_SUCCESS;
+}
+/* Where a matrix of weights lies: each at the beginning, and a number long. */
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t of, int32_t layer,
+                                      size_t bytes, const void *weights, int32_t which,
+                                      cudnnTensorDescriptor_t matrix, void **of_matrix,
+                                      cudnnTensorDescriptor_t bias, void **of_bias) {
+  *of_matrix = *of_bias = (void *)weights;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t of, int asked,
+                                         cudnnDataType_t *type, int *count, int sizes[],
+                                         int strides[]) {
+  *type = CUDNN_DATA_FLOAT;
+  *count = asked;
+  for (int place = 0; place < asked; place++) sizes[place] = strides[place] = 1;
   return CUDNN_STATUS_SUCCESS;
 }
 
