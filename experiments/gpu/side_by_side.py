@@ -19,11 +19,12 @@ from experiments.gpu.cases import Case
 
 Found = dict[str, Any]
 
-_LOG = re.compile(r"[IWE]\d{4} |WARNING")
-"""Lines of TensorFlow's log."""
+_LOG = re.compile(r"[IWE]\d{4} |WARNING|    @ ")
+"""Lines of TensorFlow's log, and addresses in its code."""
 
 _DETERMINISTIC = {"TF_DETERMINISTIC_OPS": "1", "TF_CUDNN_DETERMINISTIC": "1"}
 _DETERMINISTIC_XLA = "--xla_gpu_deterministic_ops=true"
+"""Where TensorFlow's own kernels are asked to be deterministic, Keras leaves XLA."""
 
 
 class Process:
@@ -38,10 +39,11 @@ class Process:
         self.case = case
         environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, "CHECKMATE_TF_PLANS": "off"}
         environment.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # for those beside it
-        if case.look == "bits":
-            environment |= _DETERMINISTIC
+        if case.look == "bits" and case.xla:
             flags = environment.get("XLA_FLAGS", "")
             environment["XLA_FLAGS"] = f"{flags} {_DETERMINISTIC_XLA}".strip()
+        elif case.look == "bits":
+            environment |= _DETERMINISTIC
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed with this object)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "experiments.gpu.trial", json.dumps(asdict(case) | asked)],

@@ -112,7 +112,7 @@ def _bits(done: Done) -> Table:
     for case, found in _rows(done, "bits"):
         table.add_row(
             str(case),
-            "on" if case.xla else "off",
+            "on" if found["xla"] else "off",
             str(found["variables"]),
             f"{found['differ']} ({found['distance']:.0e})",
             f"{found['own']} ({found['own distance']:.0e})",

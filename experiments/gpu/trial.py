@@ -124,6 +124,7 @@ def bits(case: Case) -> dict[str, Any]:
         "variables": len(variables),
         "differ": differ(planned, first),
         "own": differ(again, first),
+        "xla": bool(ours.jit_compile),
         "distance": distance(planned, first),
         "own distance": distance(again, first),
         **_told(ours.train_step.plan),

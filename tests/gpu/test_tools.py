@@ -73,9 +73,7 @@ def test_the_largest_batch(jit_compile):
     """It trains within the bytes that it was asked for."""
     model = dense(jit_compile)
     held = tf.config.experimental.get_memory_info(GPU)["current"]
-    found = checkmate_tf.largest_batch(
-        model, BYTES + held, rows(64), time_limit=2, overhead=0.3
-    )
+    found = checkmate_tf.largest_batch(model, BYTES + held, rows(64), time_limit=2, overhead=0.3)
     assert found.batch_size > found.unchanged > BATCH
     data = tuple(map(tf.constant, rows(found.batch_size)))
     step = checkmate_tf.rematerialize(model.train_step, budget=BYTES + held, plan=found.plan)
