@@ -193,7 +193,9 @@ def functions_begun(of_operations: int) -> Iterator[list[Counter[tuple[str, str,
     for each in functions:
         nodes = [node for part in each.partition_graphs for node in part.node]
         if len(nodes) >= of_operations:
-            found.append(Counter(_copy(node) for node in nodes if node.op in ("_Recv", "_HostRecv")))
+            found.append(
+                Counter(_copy(node) for node in nodes if node.op in ("_Recv", "_HostRecv"))
+            )
 
 
 def _copy(node: Any) -> tuple[str, str, str]:
