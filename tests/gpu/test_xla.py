@@ -1,4 +1,4 @@
-"""Steps that XLA's compiler for GPUs compiles, as Keras' are by default, and those that it doesn't."""
+"""Steps that XLA compiles for a GPU, as it does Keras' by default, and those that it does not."""
 
 from __future__ import annotations
 
