@@ -35,7 +35,7 @@ def test_a_second_process_trains_by_the_same_plan(jit_compile, tmp_path):
     first, again = (ran(_FIT, jit_compile, **folders) for _ in range(2))
     assert len(first["schedule"]) > first["nodes"]
     assert again["schedule"] == first["schedule"]
-    assert again["budget"] == first["budget"]
+    assert again["budget"] == pytest.approx(first["budget"], rel=1e-4)  # a scalar more is held
     assert "solve" in first["phases"]
     assert "solve" not in again["phases"]
     for start in (first, again):

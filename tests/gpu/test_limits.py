@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from tests.gpu.processes import ran
@@ -11,7 +9,7 @@ from tests.gpu.processes import ran
 LIMIT = 3 << 30
 """Bytes of the part."""
 
-_PART = f"""
+_TRAINED = f"""
 import json
 import os
 import sys
@@ -24,61 +22,40 @@ tf.config.set_logical_device_configuration(tf.config.list_physical_devices("GPU"
 
 import checkmate_tf
 from checkmate_tf.memory.device_size import device_bytes
-from tests.gpu.steps import BATCH, CASES, GPU, Case, dense, fit, peaks_of, residual, rows
+from tests.gpu.steps import BATCH, dense, fit, rows
 
-def exhausted(train):
+start, jit_compile = sys.argv[1], sys.argv[2] == "True"
+batch = (9 if jit_compile else 10) * BATCH
+model = dense(jit_compile)
+if start == "plain":
     try:
-        train()
+        fit(model, *rows(2 * batch), batch)
+        told = "trained"
     except tf.errors.ResourceExhaustedError:
-        return True
-    return False
-"""
-
-WITHOUT_XLA = """
-case = Case(residual, 40)
-model = case.compiled()
-batch = tuple(map(tf.constant, case.data()))
-budget = None if sys.argv[1] == "plain" else int(0.9 * LIMIT)
-if budget is None:
-    step = tf.function(model.train_step)
-    ended = exhausted(lambda: peaks_of(step, batch))
+        told = "exhausted"
 else:
-    step = checkmate_tf.rematerialize(model.train_step, budget=budget, time_limit=2)
-    peaks = peaks_of(step, batch)
-    plan = step.plan
-"""
-
-WITH_XLA = """
-BATCH = 9 * BATCH
-model = dense("auto")
-budget = None if sys.argv[1] == "plain" else int(0.9 * LIMIT)
-if budget is None:
-    ended = exhausted(lambda: fit(model, *rows(2 * BATCH), BATCH))
-else:
+    budget = int(0.9 * LIMIT)
     checkmate_tf.rematerialize(model, budget=budget, time_limit=2)
-    peaks = fit(model, *rows(2 * BATCH), BATCH).seen
+    peaks = fit(model, *rows(2 * batch), batch)
     plan = model.train_step.plan
-"""
-
-_TOLD = """
-told = {"exhausted": ended} if budget is None else {
-    "size": device_bytes(),
-    "compiled": plan.compiled_peak,
-    "recomputed": len(plan.schedule) - len(plan.graph),
-    "over": max(peaks) - budget,
-}
+    told = {{
+        "size": device_bytes(),
+        "compiled": plan.compiled_peak is not None,
+        "recomputed": len(plan.schedule) - len(plan.graph),
+        "over": max(peaks.warm) - budget,
+    }}
 print(json.dumps(told), flush=True)
-os._exit(0)  # variables of a step that XLA has compiled and that was exhausted can't be freed
+os._exit(0)  # TensorFlow can't free the variables of a step of XLA's that was exhausted
 """
 
 
-@pytest.mark.parametrize("script", [WITHOUT_XLA, WITH_XLA], ids=["executor", "xla"])
-def test_what_plain_does_not_fit_trains_by_a_plan(script):
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_what_plain_does_not_fit_trains_by_a_plan(jit_compile):
     # As TensorFlow does by default: it takes the whole part when it starts.
-    start = partial(ran, _PART + script + _TOLD, TF_FORCE_GPU_ALLOW_GROWTH="false")
-    assert start("plain") == {"exhausted": True}
-    seen = start("planned")
+    environment = {"TF_FORCE_GPU_ALLOW_GROWTH": "false"}
+    assert ran(_TRAINED, "plain", jit_compile, **environment) == "exhausted"
+    seen = ran(_TRAINED, "planned", jit_compile, **environment)
     assert seen["size"] == LIMIT
+    assert seen["compiled"] == jit_compile
     assert seen["recomputed"] > 0
     assert seen["over"] <= 0
-    assert (seen["compiled"] is not None) == (script is WITH_XLA)

@@ -10,10 +10,13 @@ from checkmate_tf.planning.plan_maker import PlanMaker
 from tests.costs import sweep
 from tests.gpu.steps import CASES, nothing_is_said, peaks_of
 
-PLAIN_ERROR, ERROR = (-0.15, 0.03), (-0.095, 0.03)
+PLAIN_ERROR, ERROR = (-0.18, 0.03), (-0.08, 0.03)
 """How far the forecast of a plain step and of a plan may be off, as a share of the peak. Seen:
--12 % of a plain U-Net, which runs several operations at once, and −8 to 0 % of plans. A trial run
-makes up for that."""
+-12 % of a plain U-Net, which runs several operations at once, and −3.5 to 0 % of plans."""
+LOW = -0.18
+"""For plans of `COPYING`, down to −14 %: TensorFlow lays out the images of convolutions anew for a
+GPU, which takes copies that no forecast knows. Trial runs make up for that."""
+COPYING = {"residual", "U-Net"}
 
 
 @pytest.fixture
@@ -42,7 +45,8 @@ def test_every_step_is_within_its_budget(name, forecasts):
     assert len(plan.schedule) > len(plan.graph)
     assert max(peaks) <= plan.budget < min(plain)
     assert is_between(plan.baseline_peak / min(plain) - 1, PLAIN_ERROR)
-    assert is_between(forecasts[plan.schedule].highest_of_ten / max(peaks) - 1, ERROR)
+    bounds = (LOW, ERROR[1]) if name in COPYING else ERROR
+    assert is_between(forecasts[plan.schedule].highest_of_ten / max(peaks) - 1, bounds)
 
 
 def is_between(error, bounds):

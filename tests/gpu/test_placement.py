@@ -49,7 +49,8 @@ def test_a_loop_over_a_data_set(name):
         expected = [plain(*batch) for batch in batches(case)]
     (allowed,) = copied
     ours = checkmate_tf.rematerialize(step, budget=0.75, time_limit=2)
-    with nothing_is_said(), functions_begun(_OPERATIONS) as copied:
+    # So small a step may hold a little more than in its trial run.
+    with nothing_is_said("over-budget-planned-again"), functions_begun(_OPERATIONS) as copied:
         losses = [ours(*batch) for batch in batches(case)]
     assert len(ours.plan.schedule) > len(ours.plan.graph)
     assert len(copied) >= 2  # the unchanged step's, and a plan's
@@ -102,7 +103,9 @@ def test_what_belongs_to_the_host_stays_there():
     ours = checkmate_tf.rematerialize(step, budget=0.75, time_limit=2)
     with nothing_is_said(), functions_begun(20) as copied:
         results = ours(x)
-    assert allowed["float32", "GPU:0", "CPU:0"] >= 1
+    to_host = leaving_the_gpu(allowed)
+    assert to_host >= 1
+    assert [leaving_the_gpu(each) for each in copied] == [to_host] * len(copied)
     assert all(each <= allowed for each in copied), copied
     assert [each.device for each in results] == [each.device for each in plain]
 

@@ -13,6 +13,7 @@ from checkmate_tf.doctor.device import device
 from checkmate_tf.doctor.steps import Size, compare, what_is_wrong
 from profiles.devices import device_name
 from solvers import ComputationGraph
+from tests.costs import sweep
 from tests.gpu import is_stand_in
 from tests.gpu.steps import BATCH, GPU, SIZE, dense, nothing_is_said, peaks_of, rows
 
@@ -99,7 +100,7 @@ def test_the_command_extract(tmp_path, capsys):
     assert graph.cost_unit == "s"
 
 
-@pytest.mark.parametrize("made", [step_and_example, compiled_step_and_example, signed])
+@pytest.mark.parametrize("made", sweep([step_and_example, signed, compiled_step_and_example], 2))
 def test_the_command_largest_batch(made, tmp_path):
     held = tf.config.experimental.get_memory_info(GPU)["current"]
     file = tmp_path / "plan.json"

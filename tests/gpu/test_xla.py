@@ -1,4 +1,4 @@
-"""Steps that XLA's compiler for GPUs compiles, as Keras' are by default, and those that it doesn't."""
+"""Steps that XLA compiles for a GPU, as it does Keras' by default, and those that it does not."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from tests.costs import sweep
 from tests.gpu.steps import BATCH, dense, fit, nothing_is_said, peaks_of, rows
 
 ROWS = 8 * BATCH
@@ -19,7 +20,7 @@ def planned_by_xla(plan):
     return plan is not None and plan.compiled_peak <= plan.budget < plan.compiled_baseline_peak
 
 
-@pytest.mark.parametrize("jit_compile", ["auto", True])
+@pytest.mark.parametrize("jit_compile", sweep(["auto", True]))
 def test_fit_with_xla(jit_compile):
     plain, model = dense(jit_compile), dense(jit_compile)
     assert plain.jit_compile
