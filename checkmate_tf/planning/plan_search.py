@@ -389,8 +389,9 @@ class PlanSearch:
             best = self._least_held([*seen, best])
         if self._expected.keeps(best):
             return best
-        need = self._expected.bytes_of(best)
-        if need > self._situation.limit:
+        # What plans have to leave alone is needed as well.
+        need = self._expected.bytes_of(best) + self._situation.margin
+        if need > budget:
             code = "leanest-plan-over-budget"
             note = f"the leanest plan found may need {format_bytes(need, budget)}, more than the "
             note += f"budget of {format_bytes(budget, need)}"

@@ -103,5 +103,6 @@ def told(error: Exception) -> str:
     """An error in a line."""
     lines = str(error).strip().splitlines() or [""]
     # TensorFlow's end with the node, and what became of others.
-    lines = [each for each in lines if "[[{{" not in each and "errors ignored" not in each] or lines
+    others = ("[[{{", "errors ignored.", "successful operations.")
+    lines = [each for each in lines if not any(map(each.__contains__, others))] or lines
     return f"{type(error).__name__}: {lines[-1]}"[:200]

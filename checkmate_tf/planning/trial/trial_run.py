@@ -112,7 +112,7 @@ class TrialRun:
             the step's variables, for which some optimizers take memory only when they are written.
             A step in which the device tried kernels is none of them.
         function: what ran, on flat arguments. None where its kernels have drawn random numbers,
-            which training would miss.
+            which training would miss, and where training's arguments come from the host of a GPU.
         scatter: bytes by which the highest step exceeded the lowest one after the first; 0 if the
             last ones were equal. None where this says nothing of training, because the copies lay
             elsewhere than the variables do, or other batches were made meanwhile, or small buffers
@@ -160,7 +160,9 @@ def run_for_trial(
     added = _tried(function, program, program.fixed_bytes, says_enough, arriving, steps)
     if added is None:
         return None
-    again = None if has_generators(extracted) else function
+    # Given arguments of another device TensorFlow makes it once more, with constants of its own.
+    from_elsewhere = tries_kernels() and arriving != 0
+    again = None if from_elsewhere or has_generators(extracted) else function
     return TrialRun(
         added.over(program.fixed_bytes), again, added.scatter, added.first_over(program.fixed_bytes)
     )

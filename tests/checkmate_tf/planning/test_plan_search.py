@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -147,6 +149,18 @@ def test_of_plans_without_room_one_that_held_no_more_than_the_budget_is_taken(
     assert found.plan.schedule == device.tried[0]
     assert found.plan.measured_peak == device.first
     assert not found.keeps
+
+
+def test_what_the_leanest_plan_may_need_is_more_than_the_budget_that_is_named(
+    three_quarters: Situation,
+) -> None:
+    """Also where it is less, but not by what an earlier plan has held more than was expected."""
+    margin = (three_quarters.budget - three_quarters.resident) // 10
+    situation = replace(three_quarters, margin=margin)
+    with warns("leanest-plan-over-budget") as told:
+        PlanSearch(situation, "auto", "free", 4.0, Holding(situation, 0.91, 1.02)).run()
+    need, budget = map(float, re.findall(r"([\d.]+) MiB", str(told[0].message)))
+    assert need > budget
 
 
 def test_the_error_is_about_the_plan_that_held_the_least(three_quarters: Situation) -> None:

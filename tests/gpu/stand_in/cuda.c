@@ -42,8 +42,7 @@
 #define MOST_PROCESSES 64
 #define MOST_PIECES 65536
 #define MOST_COPIED (1 << 20)
-#define MOST_DECIDING 1024
-#define MOST_COUNTED (1 << 16)
+#define MOST_COUNTED (1 << 20)
 
 static const char NAME[] = "no GPU (kernels do nothing)";
 
@@ -345,15 +344,16 @@ static int copy(void *to, const void *from, size_t bytes) {
   return 0;
 }
 
-/* A few numbers that the host reads decide something there: how many rows there are, or whether a
-   loop goes on. Garbage would end the process, or never let it end. So what can be no truth value
-   and no small count is 0. */
+/* One number that the host reads decides something there: how many rows there are, or whether a
+   loop goes on. Garbage would end the process, or never let it end. So what can be no truth value,
+   no small count and no -1 is 0. */
 static int copy_to_host(void *to, const void *from, size_t bytes) {
+  int64_t number = 0;
   memcpy(to, from, bytes);
-  if (bytes == 1 && *(unsigned char *)to > 1) memset(to, 0, 1);
-  if (bytes > MOST_DECIDING) return 0;
-  for (uint32_t *each = to; (char *)(each + 1) <= (char *)to + bytes; each++)
-    if (*each > MOST_COUNTED) *each = 0;
+  if (bytes == 1) number = *(unsigned char *)to;
+  else if (bytes == 4) number = *(int32_t *)to;
+  else if (bytes == 8) number = *(int64_t *)to;
+  if (number < -1 || number > (bytes == 1 ? 1 : MOST_COUNTED)) memset(to, 0, bytes);
   return 0;
 }
 
