@@ -159,6 +159,7 @@ def test_under_a_scope_for_the_cpu_its_memory_is_planned():
     assert max(seen["peaks"]) <= seen["budget"]
 
 
+@pytest.mark.slow
 def test_a_share_counts_from_warm_steps_however_much_more_the_first_one_held():
     seen = ran(RESNET, STAND_IN_COLD_MIB=4 * COLD_MIB)
     assert seen["told"] < 1.02 * min(seen["plain"])
