@@ -34,8 +34,8 @@ class PlanMaker:
         self.situation = situation
         self.expected = expected
         self._trial_run = trial_run
-        # What the device held when it ran out of memory, in a trial run beside copies.
         self._room: float = math.inf
+        """Bytes that the device held, copies included, when it had no room for a trial run."""
 
     @property
     def can_try(self) -> bool:
@@ -85,7 +85,8 @@ class PlanMaker:
                     candidate.plan.schedule, lambda peak: not forecast_most < peak <= limit
                 )
         except TrialRunError as error:
-            self._room = min(self._room, error.held or math.inf)
+            if error.held is not None:
+                self._room = error.held
             if forecast_most > self._room:
                 return replace(candidate, exhausted=True)  # without copies beside it, too
             self._trial_run = None

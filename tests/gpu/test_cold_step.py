@@ -35,7 +35,7 @@ x = np.zeros((STEPS * BATCH, SIDE, SIDE, 3), np.float32)
 y = np.zeros(STEPS * BATCH, np.int64)
 
 
-def told(plan, peaks):
+def told(plan, peaks, **more):
     json.dump({
         "budget": plan.budget,
         "plain": plan.measured_baseline_peak,
@@ -43,6 +43,7 @@ def told(plan, peaks):
         "first": plan.first_peak,
         "tried": plan.measured_peak,
         "peaks": peaks,
+        **more,
     }, sys.stdout)
 """
 
@@ -50,18 +51,19 @@ LOOP = """
 optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
 optimizer.build(model.trainable_variables)
 
-@checkmate_tf.rematerialize(budget=0.7)
-def step(x, y):
+def plain(x, y):
     with tf.GradientTape() as tape:
         loss = loss_of(y, model(x, training=True))
     gradients = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables))
     return loss
 
-peaks = []
-for one in tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH, True):
-    peaks.append(run_measured(step, *one, device=DEVICE)[1])
-told(step.plan, peaks)
+data = tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH, True)
+step = checkmate_tf.rematerialize(plain, budget=0.7)
+peaks = [run_measured(step, *one, device=DEVICE)[1] for one in data]
+unchanged = tf.function(plain)
+warm = [run_measured(unchanged, *one, device=DEVICE)[1] for one in data][1:]
+told(step.plan, peaks, warm=min(warm))
 """
 
 PLAIN = """
@@ -144,7 +146,7 @@ def test_every_start_has_the_same_budget_and_every_step_keeps_it(tmp_path):
     budgets = [each["budget"] for each in starts]
     assert max(budgets) < 1.01 * min(budgets)
     for each in starts:
-        assert max(each["peaks"]) <= each["budget"] < each["plain"]
+        assert max(each["peaks"]) <= each["budget"] < each["plain"] < 1.02 * each["warm"]
 
 
 def test_slots_that_fit_makes_while_it_traces_are_counted():
@@ -159,6 +161,7 @@ def test_under_a_scope_for_the_cpu_its_memory_is_planned():
     assert max(seen["peaks"]) <= seen["budget"]
 
 
+@pytest.mark.slow
 def test_a_share_counts_from_warm_steps_however_much_more_the_first_one_held():
     seen = ran(RESNET, STAND_IN_COLD_MIB=4 * COLD_MIB)
     assert seen["told"] < 1.02 * min(seen["plain"])

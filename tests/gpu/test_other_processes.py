@@ -61,14 +61,10 @@ def step(x, y):
     return loss
 
 batch = tf.zeros((BATCH, 16)), tf.zeros((BATCH,), tf.int32)
-try:
-    tf.function(step)(*batch)
-    exhausted = False
-except tf.errors.ResourceExhaustedError:
-    exhausted = True
 planned = checkmate_tf.rematerialize(step, budget=0.9, time_limit=10, verbose=0)
 peaks = [run_measured(planned, *batch, device="GPU:0")[1] for _ in range(3)]
-print(json.dumps({"exhausted": exhausted, "budget": planned.plan.budget, "peaks": peaks}))
+plan = planned.plan
+print(json.dumps({"plain": plan.measured_baseline_peak, "budget": plan.budget, "peaks": peaks}))
 """
 
 
@@ -90,5 +86,5 @@ def ledger(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_plan_takes_what_another_process_leaves_though_its_budget_is_more(ledger):
     seen = ran(TRAINER, STAND_IN_LEDGER=ledger)
-    assert seen["exhausted"]  # the plain step
+    assert seen["plain"] is None  # it exhausted the GPU
     assert max(seen["peaks"]) <= LEFT - OF_TENSORFLOW < seen["budget"]

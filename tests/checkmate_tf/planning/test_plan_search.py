@@ -23,7 +23,7 @@ from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
 from checkmate_tf.planning.situation import Situation
-from checkmate_tf.planning.trial.trial_run import TrialRun
+from checkmate_tf.planning.trial.trial_run import TrialRun, TrialRunError
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import find_least_memory
@@ -65,6 +65,24 @@ def test_where_every_lean_plan_runs_out_of_memory_that_is_said() -> None:
     with raises(BudgetError, "device-exhausted", "3 plans"):
         search_for_the_least(device).leanest()
     assert len(device.tried) == 3
+
+
+def test_a_plan_larger_than_what_was_held_when_copies_found_no_room_is_too_large() -> None:
+    """Whether it was tried itself, or comes after trial runs have been given up."""
+
+    def full_device(schedule: Schedule, says_enough: object) -> TrialRun:
+        raise TrialRunError("no room for copies", held=held)
+
+    maker = search_for_the_least(full_device)._maker
+    unchanged = maker.unchanged()
+    held = unchanged.forecast.highest_of_ten - 1
+    assert maker.tried(unchanged).exhausted
+    assert maker.can_try
+    held += 1
+    larger = replace(unchanged, forecast=Forecast((held + 1,) * 8))
+    assert not maker.tried(unchanged).exhausted
+    assert not maker.can_try
+    assert maker.tried(larger).exhausted
 
 
 def test_the_unchanged_step_is_one_of_the_candidates() -> None:

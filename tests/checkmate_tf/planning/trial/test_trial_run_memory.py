@@ -180,5 +180,6 @@ def test_memory_runs_out_by_copies_or_by_the_plan(monkeypatch):
     assert np.all(variable == 1.0)
     with variables_movable(None):
         assert tried(reads) is None
-        with pytest.raises(TrialRunError, match="no room for copies"):
+        with pytest.raises(TrialRunError, match="no room for copies") as caught:
             tried(writes)
+        assert caught.value.held >= 2 * 1024 * 1024 * 4  # the variable and its copy
