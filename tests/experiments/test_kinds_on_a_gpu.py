@@ -11,7 +11,7 @@ import pytest
 from experiments.coverage.on_a_gpu import Row, Trained, summary, try_kinds
 
 PLAIN = Trained(
-    places={"Conv2D": {"GPU:0": 3}, "Where": {"GPU:0": 1, "CPU:0": 1}},
+    places={"Conv2D": {"GPU:0": 3}, "Const": {"GPU:0": 1}, "Where": {"GPU:0": 1, "CPU:0": 1}},
     copies={"GPU:0": {"_Arg": 2}, "CPU:0": {"LoopCond": 1}},
     peak=300,
 )
@@ -26,6 +26,7 @@ OURS = replace(PLAIN, peak=200, budget=210, asked="0.6")
         ({"places": {"Conv2D": {"GPU:0": 3, "CPU:0": 1}}}, "Conv2D: CPU:0"),
         ({"copies": {"GPU:0": {"_Arg": 1}, "CPU:0": {"LoopCond": 2}}}, ""),
         ({"copies": {"CPU:0": {"Conv2D": 1}}}, "CPU:0: Conv2D"),
+        ({"copies": {"CPU:0": {"Const": 1}}, "places": {"Const": {"CPU:0": 1}}}, ""),
         ({"peak": 211}, "211 bytes of 210"),
         ({"peak": 211, "codes": ("no-plan-saves-memory",)}, ""),
         ({"peak": 211, "asked": "min"}, ""),
