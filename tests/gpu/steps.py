@@ -14,9 +14,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from checkmate_tf.workloads.models import compile_model, gpt, residual, unet
+from profiles.tensorflow_internals import graphs_that_run
 from tests.messages import codes
 
 GPU = "GPU:0"
@@ -182,20 +182,13 @@ def functions_begun(of_operations: int) -> Iterator[list[Counter[tuple[str, str,
     the function, one for each device.
     """
     found: list[Counter[tuple[str, str, str]]] = []
-    context.context().enable_run_metadata()
-    context.context().enable_graph_collection()
-    try:
+    with graphs_that_run() as functions:
         yield found
-        functions = context.context().export_run_metadata().function_graphs
-    finally:
-        context.context().disable_graph_collection()
-        context.context().disable_run_metadata()
-    for each in functions:
-        nodes = [node for part in each.partition_graphs for node in part.node]
+    for parts in functions:
+        nodes = [node for part in parts for node in part.node]
         if len(nodes) >= of_operations:
-            found.append(
-                Counter(_copy(node) for node in nodes if node.op in ("_Recv", "_HostRecv"))
-            )
+            copies = (node for node in nodes if node.op in ("_Recv", "_HostRecv"))
+            found.append(Counter(map(_copy, copies)))
 
 
 def _copy(node: Any) -> tuple[str, str, str]:
