@@ -32,6 +32,7 @@ test: checked
 
 test-all: checked
 	$(MAKE) --no-print-directory all-tests
+	$(MAKE) --no-print-directory gpu FILES=tests/gpu
 
 # First what there is to run on; an environment for it takes gigabytes.
 gpu:

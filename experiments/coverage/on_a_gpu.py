@@ -29,6 +29,9 @@ TRIAL = (sys.executable, "-m", "experiments.coverage.gpu_trial")
 COMPUTE_NOTHING = {"Const", "Identity", "NoOp", "_Arg", "_Retval", "_Send", "_Recv"}
 """Types of operations whose places are no matter; what is copied is looked at by itself."""
 
+_BY_VALUES = {"Where", "TensorListGetItem"}
+"""Types of operations that are told by values how much there is, or which element is meant."""
+
 OVER = {
     "leanest-plan-over-budget", "no-plan-saves-memory",
     "over-budget-no-leaner-plan", "over-budget-plan-kept",
@@ -74,8 +77,8 @@ class Row:
 
     @property
     def depends_on_values(self) -> bool:
-        """Whether shapes depend on values: where these are garbage, any step may fail by chance."""
-        return "Where" in self.plain.places
+        """Whether shapes or places do: where values are garbage, any step may fail by chance."""
+        return not _BY_VALUES.isdisjoint(self.plain.places)
 
     @property
     def is_over(self) -> bool:

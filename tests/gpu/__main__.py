@@ -15,7 +15,10 @@ from pathlib import Path
 from tests.gpu.machine import has_gpu, why_no_stand_in
 from tests.gpu.stand_in import build
 
-PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "worksteal")
+PYTEST = ("-m", "pytest")
+SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "worksteal")
+"""Over the stand-in each process has a GPU of its own. A real one has memory for one at a time."""
+
 ALL = ("tests/gpu", "-m", "not slow")
 
 _ROOT = Path(__file__).parents[2]
@@ -44,12 +47,14 @@ def _over_the_stand_in() -> dict[str, str]:
 def main() -> None:
     """Become pytest, or say why not."""
     settings = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "PYTHONPATH": str(_ROOT)}
+    workers: tuple[str, ...] = ()
     if not has_gpu():
         if why := why_no_stand_in():
             print(f"No tests for GPUs: there is none, and no stand-in for one: {why}.")
             return
         settings |= _over_the_stand_in()
-    command = [sys.executable, *PYTEST, *(sys.argv[1:] or ALL)]
+        workers = SIDE_BY_SIDE
+    command = [sys.executable, *PYTEST, *workers, *(sys.argv[1:] or ALL)]
     os.execve(sys.executable, command, {**os.environ, **settings})
 
 

@@ -21,7 +21,9 @@ def test_no_kind_goes_wrong_by_a_plan(part):
     names = list(KINDS)[part::PARTS]
     rows = list(try_kinds(names))
     assert [each.name for each in rows] == names
-    told = [each for each in rows if not (is_stand_in() and each.depends_on_values)]
-    assert not {each.name: each.fault for each in told if each.fault}
     trained = [each for each in rows if each.ours is not None]
+    by_chance = [
+        each for each in trained if is_stand_in() and each.depends_on_values and each.ours.error
+    ]
+    assert not {each.name: each.fault for each in trained if each not in by_chance and each.fault}
     assert len(trained) > len(rows) / 2, {each.name: each.plain.error for each in rows}
