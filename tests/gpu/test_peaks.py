@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.planning.plan_maker import PlanMaker
 from tests.costs import sweep
-from tests.gpu.steps import CASES, nothing_is_said, peaks_of
+from tests.gpu.steps import CASES, peaks_of
+from tests.messages import codes
+
+SCATTER = 1.01
+"""Seen: 0.14 % over the budget, of a GPT."""
+
 
 PLAIN_ERROR, ERROR = (-0.18, 0.03), (-0.11, 0.03)
 """How far the forecast of a plain step and of a plan may be off, as a share of the peak. Seen:
@@ -33,18 +40,23 @@ def forecasts(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("name", sweep(CASES, quick=6))
+@pytest.mark.parametrize("name", sweep(CASES, quick=5))
 def test_every_step_is_within_its_budget(name, forecasts):
+    """Or a little over it, where operations run in another order than in the trial; it says so."""
     case = CASES[name]
     model = case.compiled()
     batch = tuple(map(tf.constant, case.data()))
     plain = peaks_of(tf.function(model.train_step), batch, steps=3)[1:]
     ours = checkmate_tf.rematerialize(model.train_step, budget=case.share, time_limit=2)
-    with nothing_is_said():
-        peaks = peaks_of(ours, batch, steps=5)
+    peaks = peaks_of(ours, batch, steps=1)
     plan = ours.plan
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        peaks += peaks_of(ours, batch, steps=4)
     assert len(plan.schedule) > len(plan.graph)
-    assert max(peaks) <= plan.budget < min(plain)
+    assert max(peaks) <= SCATTER * plan.budget < min(plain)
+    assert sum(peak > plan.budget for peak in peaks[1:]) <= len(said)
+    assert set(codes(said)) <= {"over-budget-planned-again"}
     assert is_between(plan.baseline_peak / min(plain) - 1, PLAIN_ERROR)
     bounds = (LOW, ERROR[1]) if name in COPYING else ERROR
     assert is_between(forecasts[plan.schedule].highest_of_ten / max(peaks) - 1, bounds)
