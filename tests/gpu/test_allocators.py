@@ -15,6 +15,7 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.memory.measure import run_measured
+from tests.gpu.steps import loop_step
 
 gpu = tf.config.list_physical_devices("GPU")[0]
 if sys.argv[1] == "growth":
@@ -27,16 +28,8 @@ x = features = keras.Input((16,))
 for _ in range(16):
     x = keras.layers.Dense(512, activation="relu")(x)
 model = keras.Model(features, keras.layers.Dense(10)(x))
-optimizer = keras.optimizers.SGD(0.1)
-optimizer.build(model.trainable_variables)
 loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-def step(x, y):
-    with tf.GradientTape() as tape:
-        loss = loss_of(y, model(x, training=True))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    return loss
+step = loop_step(model, keras.optimizers.SGD(0.1), loss_of)
 
 batch = tf.zeros((8192, 16)), tf.zeros((8192,), tf.int32)
 

@@ -23,6 +23,7 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.memory.measure import run_measured
+from tests.gpu.steps import loop_step
 
 BATCH, SIDE, STEPS, DEVICE = 64, 64, 8, "GPU:0"
 keras.utils.set_random_seed(0)
@@ -48,15 +49,7 @@ def told(plan, peaks, **more):
 """
 
 LOOP = """
-optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
-optimizer.build(model.trainable_variables)
-
-def plain(x, y):
-    with tf.GradientTape() as tape:
-        loss = loss_of(y, model(x, training=True))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    return loss
+plain = loop_step(model, keras.optimizers.SGD(0.1, momentum=0.9), loss_of)
 
 data = tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH, True)
 step = checkmate_tf.rematerialize(plain, budget=0.7)
@@ -106,20 +99,14 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.memory.measure import run_measured
+from tests.gpu.steps import loop_step
 
 BATCH, SIDE, STEPS = 8, 96, 4
 model = keras.applications.ResNet50(weights=None, input_shape=(SIDE, SIDE, 3), classes=10)
-optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
-optimizer.build(model.trainable_variables)
-loss_of = keras.losses.SparseCategoricalCrossentropy()
+step = loop_step(
+    model, keras.optimizers.SGD(0.1, momentum=0.9), keras.losses.SparseCategoricalCrossentropy()
+)
 batch = tf.zeros((BATCH, SIDE, SIDE, 3)), tf.zeros((BATCH,), tf.int32)
-
-def step(x, y):
-    with tf.GradientTape() as tape:
-        loss = loss_of(y, model(x, training=True))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    return loss
 
 def peaks(function):
     return [run_measured(function, *batch, device="GPU:0")[1] for _ in range(STEPS)]

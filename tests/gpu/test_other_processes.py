@@ -43,22 +43,15 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.memory.measure import run_measured
+from tests.gpu.steps import loop_step
 
 BATCH, WIDTH, LAYERS = 32768, 1024, 32
 x = features = keras.Input((16,))
 for _ in range(LAYERS):
     x = keras.layers.Dense(WIDTH, activation="relu")(x)
 model = keras.Model(features, keras.layers.Dense(10)(x))
-optimizer = keras.optimizers.SGD(0.1)
-optimizer.build(model.trainable_variables)
 loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-def step(x, y):
-    with tf.GradientTape() as tape:
-        loss = loss_of(y, model(x, training=True))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    return loss
+step = loop_step(model, keras.optimizers.SGD(0.1), loss_of)
 
 batch = tf.zeros((BATCH, 16)), tf.zeros((BATCH,), tf.int32)
 planned = checkmate_tf.rematerialize(step, budget=0.9, time_limit=10, verbose=0)

@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 
 import checkmate_tf
+from tests.gpu.steps import loop_step
 
 BATCH, STEPS = 2048, 8
 DEVICES = [each.name.rpartition("device:")[2] for each in tf.config.list_logical_devices("GPU")][:2]
@@ -24,16 +25,8 @@ with strategy.scope():
     for _ in range(16):
         x = keras.layers.Dense(256, activation="relu")(x)
     model = keras.Model(images, keras.layers.Dense(10)(x))
-    optimizer = keras.optimizers.SGD(0.1)
-    optimizer.build(model.trainable_variables)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
-
-def replica_step(x, y):
-    with tf.GradientTape() as tape:
-        loss = loss_of(y, model(x, training=True))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    return loss
+    replica_step = loop_step(model, keras.optimizers.SGD(0.1), loss_of)
 
 def step(x, y):
     return strategy.run(replica_step, (x, y))
