@@ -16,7 +16,6 @@ from tests.messages import codes
 SCATTER = 1.01
 """Seen: 0.14 % over the budget, of a GPT."""
 
-
 PLAIN_ERROR, ERROR = (-0.18, 0.03), (-0.11, 0.03)
 """How far the forecast of a plain step and of a plan may be off, as a share of the peak. Seen:
 −12 % of a plain U-Net, which runs several operations at once, and of plans −3.5 to 0 %, but for a
