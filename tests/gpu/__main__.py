@@ -38,8 +38,8 @@ def _over_the_stand_in() -> dict[str, str]:
     build.build(_folder("tensorflow"), libraries)
     return {
         "LD_LIBRARY_PATH": str(libraries),
-        # Kernels that do nothing are all as fast; to try them takes 20 s in each process.
-        "XLA_FLAGS": f"--xla_gpu_cuda_data_dir={_folder('nvidia.cuda_nvcc')}"
+        # Quoted, for spaces. Kernels that do nothing are all as fast; trying them takes 20 s.
+        "XLA_FLAGS": f"--xla_gpu_cuda_data_dir='{_folder('nvidia.cuda_nvcc')}'"
         " --xla_gpu_autotune_level=0",
     }
 
