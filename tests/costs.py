@@ -95,7 +95,9 @@ class Costs:
         self._before = _seconds()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Take a report, from this process or from a worker."""
+        """Take a report, from this process or a worker; that of one that died has no costs."""
+        if not hasattr(report, "processor_seconds"):
+            return
         worker = getattr(report, "worker_id", "")
         taken = self._seconds.get(report.nodeid, 0.0)
         self._seconds[report.nodeid] = taken + report.processor_seconds

@@ -88,11 +88,13 @@ SIZE, BATCH = 512, 16384
 """Of a dense network: each of its activations takes 32 MiB."""
 
 
-def dense(jit_compile: bool | str = False, dtype: str = "float32", depth: int = 8) -> Any:
+def dense(
+    jit_compile: bool | str = False, dtype: str = "float32", depth: int = 8, features: int = SIZE
+) -> Any:
     """A compiled network that is planned, and compiled by XLA, in seconds."""
     gc.collect()
     keras.utils.set_random_seed(1)
-    inputs = x = keras.Input((SIZE,))
+    inputs = x = keras.Input((features,))
     for _ in range(depth):
         x = keras.layers.Dense(SIZE, "tanh", dtype=dtype)(x)
     model = keras.Model(inputs, x)
@@ -103,9 +105,9 @@ def dense(jit_compile: bool | str = False, dtype: str = "float32", depth: int = 
     return model
 
 
-def rows(count: int = 2 * BATCH) -> tuple[Any, Any]:
+def rows(count: int = 2 * BATCH, features: int = SIZE) -> tuple[Any, Any]:
     """Inputs of a dense network, and their labels."""
-    return np.zeros((count, SIZE), np.float32), np.zeros(count, np.int32)
+    return np.zeros((count, features), np.float32), np.zeros(count, np.int32)
 
 
 def loop_step(model: Any, optimizer: Any, loss_of: Any) -> Callable[..., Any]:

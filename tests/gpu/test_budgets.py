@@ -53,9 +53,9 @@ def test_a_loop(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fit(kind):
-    """Its last batch is a quarter of the others."""
-    data = rows(3 * BATCH + BATCH // 4)
-    plain, model = dense(), dense()
+    """Its last batch is a quarter of the others. How many batches there are by then is chance."""
+    data = rows(3 * BATCH + BATCH // 4, features=64)
+    plain, model = dense(features=64), dense(features=64)
     plain_peak = min(fit(plain, *data, BATCH).warm[:2])
     budget = budget_of(kind, plain_peak)
     checkmate_tf.rematerialize(model, budget=budget, time_limit=2)
@@ -96,8 +96,8 @@ def test_batches_of_several_sizes(batch_size):
 def test_mixed_precision(policy):
     if policy == "mixed_float16" and is_stand_in():
         pytest.skip("a loss is scaled by truth values, which no kernel computes here")
-    data = rows()
-    plain, model = dense(dtype=policy), dense(dtype=policy)
+    data = rows(features=64)
+    plain, model = (dense(dtype=policy, features=64) for _ in range(2))
     plain_peak = min(fit(plain, *data, BATCH).warm)
     checkmate_tf.rematerialize(model, budget=0.7, time_limit=2)
     with nothing_is_said(AGAIN):
