@@ -22,6 +22,9 @@ from tests.gpu.steps import (
     rows,
 )
 
+OF_BUDGETS = "leanest-plan-over-budget", "over-budget-planned-again", "over-budget-plan-kept"
+"""Codes of what is no matter here."""
+
 _OPERATIONS = 300
 """Of each of these steps; what prepares one has fewer."""
 
@@ -50,7 +53,7 @@ def test_a_loop_over_a_data_set(name):
     (allowed,) = copied
     ours = checkmate_tf.rematerialize(step, budget=0.75, time_limit=2)
     # So small a step may hold a little more than in its trial run.
-    with nothing_is_said("over-budget-planned-again"), functions_begun(_OPERATIONS) as copied:
+    with nothing_is_said(*OF_BUDGETS), functions_begun(_OPERATIONS) as copied:
         losses = [ours(*batch) for batch in batches(case)]
     assert len(ours.plan.schedule) > len(ours.plan.graph)
     assert len(copied) >= 2  # the unchanged step's, and a plan's
@@ -70,7 +73,7 @@ def test_fit():
         fit(plain, *data, BATCH)
     (allowed,) = set(map(leaving_the_gpu, copied))
     checkmate_tf.rematerialize(model, budget=0.75, time_limit=2)
-    with nothing_is_said(), functions_begun(100) as copied:
+    with nothing_is_said(*OF_BUDGETS), functions_begun(100) as copied:
         fit(model, *data, BATCH)
     assert len(model.train_step.plan.schedule) > len(model.train_step.plan.graph)
     assert {leaving_the_gpu(each) for each in copied} == {allowed}, copied
@@ -101,7 +104,7 @@ def test_what_belongs_to_the_host_stays_there():
         plain = tf.function(step)(x)
     (allowed,) = copied
     ours = checkmate_tf.rematerialize(step, budget=0.75, time_limit=2)
-    with nothing_is_said(), functions_begun(20) as copied:
+    with nothing_is_said(*OF_BUDGETS), functions_begun(20) as copied:
         results = ours(x)
     assert leaving_the_gpu(allowed) >= 1
     # A plan may compute that part twice, and then copies for it twice.
