@@ -17,11 +17,11 @@ from checkmate_tf.hidden_packages import refuse_hidden_packages
 if TYPE_CHECKING:
     from checkmate_tf.attaching import restore
     from checkmate_tf.decorator import rematerialize
+    from checkmate_tf.devices.measure import measure_peak
     from checkmate_tf.graph.cost_models import load_profile
     from checkmate_tf.graph.extraction import extract
-    from checkmate_tf.memory.measure import measure_peak
     from checkmate_tf.plans.plan import Plan
-    from checkmate_tf.rewriting.rewrite import rewrite
+    from checkmate_tf.program.rewrite import rewrite
     from checkmate_tf.sizing.largest_batch import largest_batch
     from checkmate_tf.tradeoffs.tradeoff import tradeoff
     from solvers import BudgetError, CheckmateError, CheckmateWarning
@@ -34,10 +34,10 @@ _HOMES = {
     "extract": "checkmate_tf.graph.extraction",
     "largest_batch": "checkmate_tf.sizing.largest_batch",
     "load_profile": "checkmate_tf.graph.cost_models",
-    "measure_peak": "checkmate_tf.memory.measure",
+    "measure_peak": "checkmate_tf.devices.measure",
     "rematerialize": "checkmate_tf.decorator",
     "restore": "checkmate_tf.attaching",
-    "rewrite": "checkmate_tf.rewriting.rewrite",
+    "rewrite": "checkmate_tf.program.rewrite",
     "tradeoff": "checkmate_tf.tradeoffs.tradeoff",
 }
 

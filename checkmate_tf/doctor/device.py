@@ -8,8 +8,9 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
 from checkmate_tf.doctor.finding import Finding
-from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
 from profiles.devices import default_device, device_name, usable_cores
 from profiles.tensorflow_internals import one_dnn_is_on
 from solvers import format_bytes
@@ -22,7 +23,7 @@ def device() -> Finding:
     """Devices, cores, oneDNN, and the allocator."""
     place = default_device()
     others = tf.config.list_logical_devices()
-    limit = allocator_limit()
+    limit = current_device().limit()
     facts = (
         ("device", f"{place}: {device_name(place)}"),
         ("TensorFlow sees", ", ".join(each.name.rpartition("device:")[2] for each in others)),

@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.decorator import rematerialize
+from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.doctor.finding import Finding
-from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.phases import in_words
 from checkmate_tf.planning.kept.plan_store import VARIABLE
 from checkmate_tf.plans.plan import Plan

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.phases import phase
@@ -22,7 +23,6 @@ from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.planner import situation_of, trial_runner
 from checkmate_tf.planning.preparation import (
     anything_to_gain,
-    batches_held,
     layout_for,
     prepared,
     prepared_elsewhere,
@@ -37,7 +37,6 @@ from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
 from checkmate_tf.trace.program import resolve
-from profiles.devices import default_device, device_name
 from solvers import BudgetError, CheckmateError, format_bytes
 from solvers.graph.bounds import memory_bound
 
@@ -119,7 +118,8 @@ def swept(
         if not anything_to_gain(graph):
             raise nothing_to_recompute()
         needed = program.argument_bytes
-        arriving = needed * batches_held() if arriving is None else min(arriving, needed)
+        batches = current_device().batches_held()
+        arriving = needed * batches if arriving is None else min(arriving, needed)
         coming = arriving + program.constant_bytes
         resident = graph.fixed_bytes if elsewhere else resident_bytes(graph, coming)
         tries = request.trial_run and not elsewhere
@@ -131,7 +131,7 @@ def swept(
         search = BudgetSweep(situation, request, run, interrupts)
         with phase("solve"):
             plans, stopped = search.plans(count, show)
-        device = "another device" if elsewhere else device_name(default_device())
+        device = "another device" if elsewhere else current_device().full_name
         return Sweep(
             plans=tuple(with_origin(plan, extracted, resident, device) for plan in plans),
             impossible=memory_bound(graph, request.order) + resident - graph.fixed_bytes,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkmate_tf.memory.forecast import Forecast
 from checkmate_tf.planning.settings import AS_LEAN
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
+from checkmate_tf.program.forecast import Forecast
 from solvers import format_bytes
 
 

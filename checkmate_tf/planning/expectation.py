@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from statistics import mean, median
 
-from checkmate_tf.memory.forecast import Forecast
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.settings import (
     SCATTER,
-    SCATTER_ALIKE,
-    SCATTER_BESIDE,
     SCATTER_SEEN,
     WORTH_A_TRIAL,
 )
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun
-from profiles.devices import tries_kernels
+from checkmate_tf.program.forecast import Forecast
 
 
 class Expectation:
@@ -92,8 +90,8 @@ class Expectation:
         """Bytes that steps which repeat themselves may hold more than was seen of one."""
         activations = seen - self.resident
         batch = self._situation.extracted.program.argument_bytes
-        alike = SCATTER_BESIDE if tries_kernels() else SCATTER_ALIKE
-        return int(min(SCATTER * activations, max(alike * activations, batch)))
+        alike = current_device().scatter * activations
+        return int(min(SCATTER * activations, max(alike, batch)))
 
     def keeps(self, candidate: Candidate) -> bool:
         """Whether the device will rarely hold more than the limit."""

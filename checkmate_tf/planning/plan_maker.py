@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from statistics import median
 
-from checkmate_tf.memory.forecast import Forecast, forecast
-from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import counts_small_buffers
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.expectation import Expectation
@@ -15,6 +15,7 @@ from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.plan import Plan
+from checkmate_tf.program.forecast import Forecast, forecast_of
 from solvers import Schedule, Solution, solve
 from solvers.graph import input_order_peak
 
@@ -71,8 +72,8 @@ class PlanMaker:
         """The peaks of steps by a schedule."""
         situation = self.situation
         layouts = situation.layout.and_alike() if situation.layout is not None else ()
-        extracted, resident = situation.extracted, situation.resident
-        return forecast(extracted, schedule, resident, allocator_limit(), layouts)
+        extracted, device = situation.extracted, current_device()
+        return forecast_of(extracted, schedule, device, situation.resident, device.limit(), layouts)
 
     def tried(self, candidate: Candidate) -> Candidate:
         """The candidate after a trial run, where one is possible."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import cached_property
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.memory.measure import allocator_limit
 from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the_leanest
 from checkmate_tf.planning.expectation import Expectation
 from checkmate_tf.planning.plan_maker import PlanMaker
@@ -398,7 +398,9 @@ class PlanSearch:
         else:
             code = "free-memory-in-pieces"
             note = f"the leanest plan found needs {format_bytes(need)}, but at the allocator's "
-            note += f"limit of {format_bytes(allocator_limit() or 0)} what is free may lie in "
+            note += (
+                f"limit of {format_bytes(current_device().limit() or 0)} what is free may lie in "
+            )
             note += "pieces, none of them large enough"
         warn_user(code, note)
         return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))

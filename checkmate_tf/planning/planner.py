@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.distribution.emission import ReplicatedStep
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
-from checkmate_tf.memory.layout import MemoryLayout
 from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline, Baselines
@@ -48,7 +49,6 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.trace.sizes import ArgumentSizes
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device, device_name, tries_kernels
 from solvers import Budget, BudgetError, ComputationGraph, Schedule, find_solver, format_bytes
 from solvers.local_search.compiling_ahead import begin_to_compile
 
@@ -220,7 +220,7 @@ class Planner:
         return replace(planned, source=source or "plan not kept")
 
     def _made(self, planned: PlannedStep, situation: Situation, baseline: Baseline) -> KeptPlan:
-        device = device_name(default_device())
+        device = current_device().full_name
         return KeptPlan(
             with_origin(planned.plan, planned.extracted, situation.resident, device),
             planned.keeps,
@@ -383,7 +383,7 @@ def _planned(
         keeps=found.keeps,
         runs_plain=found.runs_plain,
         untried=found.plan.measured_peak is None and any(each.may_pass for each in failed),
-        is_cold=tries_kernels() and found.plan.measured_peak is None,
+        is_cold=current_device().tries_kernels and found.plan.measured_peak is None,
     )
 
 
@@ -428,7 +428,7 @@ def warmed(planned: PlannedStep, arriving: int, may_run: bool) -> PlannedStep:
     """
     run = warm_up(planned.extracted, planned.plan.schedule, arriving) if may_run else None
     if run is None:
-        return replace(planned, is_cold=tries_kernels())
+        return replace(planned, is_cold=current_device().tries_kernels)
     return replace(planned, plan=replace(planned.plan, first_peak=run.first), function=run.function)
 
 

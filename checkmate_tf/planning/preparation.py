@@ -5,19 +5,19 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.layout import MemoryLayout
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.graph.cost_models import known_workspaces, step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
-from checkmate_tf.memory.layout import MemoryLayout, memory_layout
-from checkmate_tf.memory.measure import allocator_limit, held_bytes, reserve
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.settings import BATCHES_AHEAD, KERNEL_ROOM
+from checkmate_tf.planning.settings import KERNEL_ROOM
 from checkmate_tf.planning.variable_places import pack_variables
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.descriptions import update_of
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device, tries_kernels
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
 from solvers import ComputationGraph
 from solvers.graph import input_order_peak
@@ -36,18 +36,18 @@ def prepared(
     """The step's graph and what the user should know of it; workspaces where they are known."""
     if _MEASURED:  # there were earlier plans
         _collect()
-    device = default_device()
-    if tries_kernels() and device not in _MEASURED:
+    device = current_device()
+    if device.tries_kernels and device.name not in _MEASURED:
         # Once, and before anything is measured: what a GPU's allocator has taken, others lack.
-        reserve(_within_budget(program, request))
+        device.reserve(_within_budget(program, request))
     # What it leaves in memory, little as it is, would lie amid the one piece for the step.
     costs = step_costs(request.costs, program)
-    if not tries_kernels():
-        reserve(_needed(program))
+    if not device.tries_kernels:
+        device.reserve(_needed(program))
     pack_variables(program.concrete)
     held = held_bytes() or 0
     # After the costs: measuring those tells workspaces as well.
-    extracted = extract_program(program, costs.model, device_workspaces(device), workspaces)
+    extracted = extract_program(program, costs.model, device_workspaces(device.name), workspaces)
     if (held_bytes() or 0) > held:
         # Inputs of kernels that were measured, in reference cycles: no part of what is resident.
         gc.collect()
@@ -107,14 +107,15 @@ def layout_for(extracted: Extraction, arriving: int) -> MemoryLayout | None:
 
     At an allocator's limit nothing is told: there, plans are chosen by how their gaps fit.
     """
-    if allocator_limit() is not None:
+    device = current_device()
+    if device.limit() is not None:
         return None
     program = extracted.program
     # Once more, after what was measured meanwhile: a trial run lays its copies down like that.
     pack_variables(program.concrete)
     # Twice as much was reserved (`prepared`), so that there is one piece for the step.
     largest_gap = (input_order_peak(extracted.graph) - extracted.graph.fixed_bytes) // 2
-    layout = memory_layout(program.captured, largest_gap)
+    layout = device.layout(program.captured, largest_gap)
     if layout is None:
         return None
     coming = sorted(program.constant_sizes, reverse=True)
@@ -122,18 +123,6 @@ def layout_for(extracted: Extraction, arriving: int) -> MemoryLayout | None:
     times = arriving // max(1, sum(sizes))
     coming += sizes * times if times * sum(sizes) == arriving else [arriving]
     return replace(layout, arriving=tuple(coming))
-
-
-def batches_held(already: int = 0, several_at_once: bool = False) -> int:
-    """How many batches of inputs the device holds while a step of `fit` runs.
-
-    Args:
-        already: so many of them are counted among what the device holds.
-        several_at_once: the train function runs several steps, and gets the next batch during one.
-    """
-    if default_device().startswith("CPU"):
-        return max(1, 1 + BATCHES_AHEAD - already)
-    return 1 + several_at_once  # batches are made on the CPU
 
 
 def _collect() -> None:

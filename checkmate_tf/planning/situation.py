@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.memory.layout import MemoryLayout
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,7 @@ class Emitter:
     Attributes:
         source: the graph of the traced function.
         target: the graph that is being built.
-        kernel_sums: whether an AddN is to add in the order of TensorFlow's kernel (`create_sum`).
     """
-
-    kernel_sums = True
 
     def __init__(self, source: Any, target: Any, others: OtherAttributes = _none) -> None:
         self.source = source

@@ -2,7 +2,7 @@
 
 The rule stands here alone. Nodes keep such operations together (`graph.contraction`), costs take
 them as one (`graph.step_operations`, `profiles.fusion`), and rewritten steps put no control edge
-between them (`rewriting.replay`).
+between them (`program.order`).
 """
 
 from __future__ import annotations

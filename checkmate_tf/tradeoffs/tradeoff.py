@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.measure import arriving_bytes
 from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs
-from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.phases import phase, stopwatch
 from checkmate_tf.planning.budget_sweep import Sweep, swept
 from checkmate_tf.planning.compiled.sweep import swept_compiled

@@ -163,13 +163,14 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     import checkmate_tf
-    from checkmate_tf.memory.measure import held_bytes, reserve
+    from checkmate_tf.devices.current import current_device
+    from checkmate_tf.devices.measure import held_bytes
     from checkmate_tf.workloads.data import batches_of
     from checkmate_tf.workloads.models import ALL_WORKLOADS, LARGE_WORKLOADS, compiled
 
     if arguments.limit is not None:
         # As a GPU's allocator does. The process has taken a little before its first tensor.
-        reserve(arguments.limit - 4 * 2**20)
+        current_device().reserve(arguments.limit - 4 * 2**20)
     if arguments.exact:
         turn_off_fusions()
     keras.utils.set_random_seed(0)

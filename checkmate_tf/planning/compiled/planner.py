@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
@@ -27,14 +28,13 @@ from checkmate_tf.planning.preparation import (
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.rewriting.max_pool_gradient import windows_of
+from checkmate_tf.program.max_pool_gradient import windows_of
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.nested import inner_workspaces
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.trace.sizes import ArgumentSizes
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
 from profiles.measure.compilation import CompiledMemory
 from profiles.measure.compiled_workspaces import CompiledWorkspaces, compiler_name
 from solvers import BudgetError, CheckmateError, ComputationGraph, Schedule
@@ -214,7 +214,7 @@ class CompiledPlanner:
 
     def _keep(self, planned: PlannedStep, situation: Situation) -> tuple[PlannedStep, KeptPlan]:
         """The planned step, and its plan with what it was made for, kept for the next time."""
-        device = compiler_name(default_device())
+        device = compiler_name(current_device().name)
         plan = with_origin(planned.plan, situation.extracted, situation.resident, device)
         unchanged = situation.baseline_peak
         made = KeptPlan(
@@ -244,7 +244,7 @@ def _is_compiled_here(plan: Plan) -> bool:
     """Whether this XLA has compiled the plan, with these flags, for this device."""
     if plan.compiled_peak is None or plan.origin is None:
         return False
-    return plan.origin.device == compiler_name(default_device())
+    return plan.origin.device == compiler_name(current_device().name)
 
 
 def _as_it_was(kept: KeptPlan, content: str, count: int) -> _Unchanged | None:
@@ -272,15 +272,16 @@ def _workspaces(
     On a GPU a library's kernels do, and the compiler has said how much. On a CPU XLA copies the
     operands of what stands alone, under other names: those are compiled alone.
     """
-    device = default_device()
-    if not device.startswith("CPU"):
+    device = current_device()
+    if device.has_exact_compiler:
         inside, _ = inner_workspaces(program, lambda operation: 0)
         names = [each.name for each in program.operations]
         together = [
             size + memory.scratch.get(name, 0) for size, name in zip(inside, names, strict=True)
         ]
         return tuple(together), ()
-    known = _WORKSPACES.setdefault(compiler_name(device), CompiledWorkspaces.stored(device))
+    stored = CompiledWorkspaces.stored(device.name)
+    known = _WORKSPACES.setdefault(compiler_name(device.name), stored)
     alone, _ = inner_workspaces(program, lambda each: 0 if windows_of(each) else known(each))
     try:
         known.keep()

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.planner import PlannedStep
@@ -31,11 +32,10 @@ from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.rewriting.rewrite import emit_schedule, function_of
+from checkmate_tf.program.rewrite import emit_schedule, function_of
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
 from profiles.measure.compilation import CompiledMemory, compiled_memory
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate, solve
 
@@ -50,7 +50,7 @@ def compiled_bytes(program: Program, function: Any) -> CompiledMemory:
     sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
     sizes = [tf.TensorSpec(each.shape, each.dtype) for each in sized]
     with phase("compile"):
-        return compiled_memory(function, sizes, default_device())
+        return compiled_memory(function, sizes, current_device().name)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class CompiledSearch:
     def _try_some(self) -> None:
         """Plans in turn, each for live bytes that are corrected by what the compiler said."""
         live = self.allowed / self._first_ratio
-        if default_device().startswith("CPU"):
+        if current_device().copies_early:
             # There the ties alone often save half, and bits are more likely to stay.
             in_order = self._compile(self.plain.schedule, self.plain.solution)
             if self._keeps(in_order):

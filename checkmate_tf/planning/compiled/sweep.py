@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.interrupts import noted_interrupts
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.budget_sweep import Show, Sweep, nothing_to_recompute
@@ -19,7 +20,6 @@ from checkmate_tf.planning.preparation import anything_to_gain
 from checkmate_tf.planning.request import Request
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
-from profiles.devices import default_device
 from profiles.measure.compiled_workspaces import compiler_name
 from solvers import format_bytes
 
@@ -100,5 +100,5 @@ def _worth_having(compiled: list[Compiled]) -> list[Compiled]:
 def _plan_of(search: CompiledSearch, compiled: Compiled) -> Plan:
     resident = search.situation.resident
     plan = replace(search.planned(compiled).plan, budget=resident + compiled.added)
-    device = compiler_name(default_device())
+    device = compiler_name(current_device().name)
     return with_origin(plan, search.situation.extracted, resident, device)

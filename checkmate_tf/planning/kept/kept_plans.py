@@ -17,7 +17,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
 from checkmate_tf.planning import settings
 from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept import plan_store
@@ -170,7 +171,7 @@ class KeptPlans:
             "content": content,
             "budget": self._budget,
             "device": self._name_of(device),
-            "limit": allocator_limit(),
+            "limit": current_device().limit(),
             "memory_count": _what_is_counted(),
             "tensorflow": tf.__version__,
             "release": __version__,

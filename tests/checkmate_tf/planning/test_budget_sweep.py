@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.memory.forecast import forecast
 from checkmate_tf.planning.budget_sweep import BudgetSweep
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.planning.situation import Situation
@@ -18,6 +17,7 @@ from checkmate_tf.plans.plan import Plan
 from solvers import BudgetError, Schedule, simulate
 from tests.dense_steps import loss_and_gradient, some_weights
 from tests.messages import raises
+from tests.steps import forecast_here
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def situation() -> Situation:
     step = tf.function(loss_and_gradient(some_weights(), 6))
     extracted = extract_step(step.get_concrete_function(tf.TensorSpec((2048, 64))))
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident).typical
     return Situation(extracted, resident, unchanged, 0, unchanged, ())
 
 
@@ -35,7 +35,7 @@ def swept(
     """Plans for five budgets, each of which ran for trial and held `more` than was forecast."""
 
     def trial_run(schedule: Schedule, says_enough: object) -> TrialRun | None:
-        held = int(more * forecast(situation.extracted, schedule, situation.resident).typical)
+        held = int(more * forecast_here(situation.extracted, schedule, situation.resident).typical)
         return None if exhausts(schedule) else TrialRun((held,) * 4, None)
 
     request = parse_request("100%", "auto", None, "flops", 2.0, "fixed", True)

@@ -13,9 +13,8 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
+from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.forecast import Forecast, forecast
-from checkmate_tf.memory.layout import MemoryLayout
 from checkmate_tf.planning import plan_maker, plan_search
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.plan_maker import PlanMaker
@@ -24,12 +23,13 @@ from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun, TrialRunError
+from checkmate_tf.program.forecast import Forecast
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import find_least_memory
 from tests.costs import sweep
 from tests.messages import raises, warns
-from tests.steps import random_batch, small_cnn
+from tests.steps import forecast_here, random_batch, small_cnn
 
 
 class FullDevice:
@@ -90,7 +90,7 @@ def test_the_unchanged_step_is_one_of_the_candidates() -> None:
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident)
     situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
     plan = PlanSearch(situation, "auto", "free", 2.0, None).run().plan
     assert plan.schedule == Schedule(range(len(extracted.graph)))
@@ -116,7 +116,7 @@ def test_a_plan_that_held_more_when_it_ran_is_an_error() -> None:
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident)
     situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
     held = 3 * unchanged.worst
 
@@ -151,7 +151,7 @@ def three_quarters() -> Situation:
     step = tf.function(small_cnn(side=64).train_step)
     extracted = extract_step(step.get_concrete_function(random_batch(32, 64)))
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident).typical
     budget = resident + int(0.75 * (unchanged - resident))
     return Situation(extracted, resident, budget, 0, unchanged, ())
 
@@ -214,13 +214,13 @@ def test_of_a_large_step_one_plan_is_tried_that_surely_keeps_the_budget(
         tf.function(model.train_step).get_concrete_function(random_batch(32, 64))
     )
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident)
     allowed = int(0.8 * (unchanged.typical - resident))
     situation = Situation(extracted, resident, resident + allowed, 0, unchanged.typical, ())
     tried = []
 
     def holds_little(schedule: Schedule, says_enough: object) -> TrialRun:
-        tried.append(forecast(extracted, schedule, resident).worst)
+        tried.append(forecast_here(extracted, schedule, resident).worst)
         return TrialRun((resident + 1,), None)
 
     plan = PlanSearch(situation, "auto", "free", 8.0, holds_little).run().plan
@@ -242,7 +242,7 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
     resident, much = graph.fixed_bytes, graph.fixed_bytes + 100 * allowed
     situation = Situation(extracted, resident, resident + allowed, 0, much, ())
     worst = Forecast((much, much))
-    monkeypatch.setattr(plan_maker, "forecast", lambda *_: worst)
+    monkeypatch.setattr(plan_maker, "forecast_of", lambda *_: worst)
     asked: list[float] = []
     solved = ScheduleSolver.solved
 
@@ -275,7 +275,7 @@ def known_memory() -> Situation:
     step = tf.function(model.train_step).get_concrete_function(random_batch(32))
     extracted = extract_step(step)
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident).typical
     budget = resident + int(0.6 * (unchanged - resident))
     return Situation(extracted, resident, budget, 0, unchanged, (), layout=LAYOUT)
 
@@ -300,7 +300,7 @@ def as_forecast(situation: Situation, multiple: float = 1.0) -> Device:
     extracted, resident = situation.extracted, situation.resident
 
     def activations(schedule: Schedule) -> float:
-        expected = forecast(extracted, schedule, resident, layouts=[LAYOUT]).typical
+        expected = forecast_here(extracted, schedule, resident, layouts=[LAYOUT]).typical
         return multiple * (expected - resident)
 
     return Device(resident, activations)
@@ -360,7 +360,7 @@ def test_no_plan_is_taken_without_a_trial_run_where_others_missed(
     allowed = situation.budget - resident
 
     def activations(schedule: Schedule) -> float:
-        expected = forecast(extracted, schedule, resident, layouts=[LAYOUT]).typical - resident
+        expected = forecast_here(extracted, schedule, resident, layouts=[LAYOUT]).typical - resident
         return max(expected, 1.001 * allowed) if len(device.tried) <= misses else expected
 
     device = Device(resident, activations)

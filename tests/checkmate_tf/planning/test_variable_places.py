@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.layout import address_of
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.layout import address_of
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning import variable_places
 from checkmate_tf.planning.preparation import prepared
 from checkmate_tf.planning.request import parse_request

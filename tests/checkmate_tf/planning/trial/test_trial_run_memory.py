@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes, measure_peak
+from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.planning.trial import trial_run as trial_run_module
 from checkmate_tf.planning.trial.trial_run import TrialRunError, run_for_trial
 from checkmate_tf.planning.variable_places import variables_movable
@@ -52,7 +52,7 @@ import gc, json
 import tensorflow as tf
 from checkmate_tf import rematerialize
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.measure import measure_peak
+from checkmate_tf.devices.measure import measure_peak
 from checkmate_tf.planning.trial.trial_run import run_for_trial
 from checkmate_tf.planning.variable_places import variables_movable
 from solvers import Schedule
@@ -114,7 +114,7 @@ AT_A_WALL = """
 import functools
 import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.plan_search import PlanSearch
 from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import run_for_trial
