@@ -15,7 +15,8 @@ from checkmate_tf.phases import phase
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.loops_of_steps import why_nothing_can_be_recomputed
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
-from checkmate_tf.planning.planner import PlannedStep, Planner
+from checkmate_tf.planning.outcome import Outcome
+from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.preparation import structure_of
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS
@@ -227,7 +228,7 @@ class PlannedRuns:
 
     def planned(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None = None
-    ) -> PlannedStep | None:
+    ) -> Outcome | None:
         """The step with its plan; None where it runs without one, which is said.
 
         Args:
@@ -269,7 +270,7 @@ class PlannedRuns:
 
     def _compiled(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None
-    ) -> PlannedStep | None:
+    ) -> Outcome | None:
         """As `planned`, of a step that XLA compiles."""
         if self._neither is not None:
             raise self._neither
@@ -285,7 +286,7 @@ class PlannedRuns:
 
     def _planned_without_xla(
         self, left: WithoutXla, concrete: Any, sizes: ArgumentSizes | None, arriving: int
-    ) -> PlannedStep | None:
+    ) -> Outcome | None:
         """As `planned`, of a step that is called by itself, where XLA can't be planned for."""
         try:
             planned = self._planner.plan(concrete, sizes, arriving, self._batches)
@@ -324,7 +325,7 @@ class PlannedRuns:
                 "run out of memory",
             )
 
-    def _tell(self, planned: PlannedStep, shown: PlanningDisplay) -> None:
+    def _tell(self, planned: Outcome, shown: PlanningDisplay) -> None:
         """Say in one line what was planned, where it was shown."""
         plan = replace(planned.plan, seconds=dict(shown.seconds))
         self._note_plan(plan)
@@ -332,7 +333,7 @@ class PlannedRuns:
             shown.conclude("plan-made", line_about(plan, planned.source))
 
     def _watch_for(
-        self, planned: PlannedStep, leaner: Callable[[int, int], None] | None = None
+        self, planned: Outcome, leaner: Callable[[int, int], None] | None = None
     ) -> BudgetWatch | None:
         """What says that a step is over its budget, unless it is known or cannot be seen.
 
@@ -349,12 +350,12 @@ class PlannedRuns:
         forget = partial(self._planner_of(planned).forget, planned)
         return BudgetWatch(planned.plan.budget, forget, leaner, planned.is_cold)
 
-    def _planner_of(self, planned: PlannedStep) -> Planner | CompiledPlanner:
+    def _planner_of(self, planned: Outcome) -> Planner | CompiledPlanner:
         is_compiled = planned.plan.compiled_peak is not None
         return self._compiled_planner if is_compiled else self._planner
 
     def _leaner_in_fit(
-        self, planned: PlannedStep, sizes: ArgumentSizes | None, peak: int, held: int
+        self, planned: Outcome, sizes: ArgumentSizes | None, peak: int, held: int
     ) -> None:
         """Let Keras make its train function anew, by a leaner plan, for the next batch.
 
@@ -455,7 +456,7 @@ class PlannedRuns:
         self._say_once("xla-left", left.in_words)
         return result
 
-    def _can_be_exchanged(self, planned: PlannedStep) -> bool:
+    def _can_be_exchanged(self, planned: Outcome) -> bool:
         """Whether a leaner plan may take over in the middle of training."""
         return (
             self._request.trial_run
@@ -477,7 +478,7 @@ def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
     return bool(tensor.shape.is_compatible_with(shape))
 
 
-def _rewritten(planned: PlannedStep, compiled: bool, alone: bool = False) -> Callable[..., Any]:
+def _rewritten(planned: Outcome, compiled: bool, alone: bool = False) -> Callable[..., Any]:
     """The step by its plan.
 
     Args:

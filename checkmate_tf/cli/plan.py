@@ -15,7 +15,7 @@ from checkmate_tf.cli.target import add_batch_size, add_step, load_step
 from solvers import BudgetError, CheckmateError
 
 if TYPE_CHECKING:
-    from checkmate_tf.planning.planner import PlannedStep
+    from checkmate_tf.planning.outcome import Outcome
     from checkmate_tf.planning.request import Request
     from checkmate_tf.plans.plan import Plan
 
@@ -90,7 +90,7 @@ def _planned(name: str, request: Request, elsewhere: bool) -> Plan | None:
 
     shown = PlanningDisplay(verbose=1)
     with shown.under_way():
-        planned: PlannedStep | None
+        planned: Outcome | None
         if elsewhere:
             if target.is_compiled:
                 say_it_is_compiled_elsewhere()
@@ -102,7 +102,7 @@ def _planned(name: str, request: Request, elsewhere: bool) -> Plan | None:
     return None if planned is None else replace(planned.plan, seconds=dict(shown.seconds))
 
 
-def _compiled_or_not(traced: Callable[[bool], Any], request: Request) -> PlannedStep | None:
+def _compiled_or_not(traced: Callable[[bool], Any], request: Request) -> Outcome | None:
     """A plan for XLA, or without it where there is none, as training by it would find."""
     from checkmate_tf.planned_runs import WithoutXla
     from checkmate_tf.planning.compiled.planner import CompiledPlanner
@@ -122,12 +122,10 @@ def _compiled_or_not(traced: Callable[[bool], Any], request: Request) -> Planned
     return planned
 
 
-def _planned_elsewhere(concrete: Any, request: Request) -> PlannedStep:
-    from checkmate_tf.phases import phase
+def _planned_elsewhere(concrete: Any, request: Request) -> Outcome:
+    from checkmate_tf.devices.elsewhere import elsewhere
     from checkmate_tf.planning.planner import plan_elsewhere
-    from checkmate_tf.planning.preparation import prepared_elsewhere
-    from checkmate_tf.trace.program import resolve
+    from checkmate_tf.planning.preparation import begun, resolved
 
-    with phase("extract"):
-        extracted, notes = prepared_elsewhere(resolve(concrete, request.batch_size), request)
-    return plan_elsewhere(extracted, request, notes)
+    program = resolved(concrete, request.batch_size)
+    return plan_elsewhere(begun(program, request, elsewhere(), 0), request)

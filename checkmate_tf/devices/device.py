@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.devices.layout import MemoryLayout
+from checkmate_tf.devices.measure import held_bytes
 from profiles.devices import device_name
 
 _GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
@@ -47,6 +48,7 @@ class Device:
         is_shared: all devices of its kind have one allocator.
         copies_early: XLA's scheduler makes transposed copies of a convolution's operands at the
             very start, unless they wait for the gradient.
+        is_here: steps can run on it.
         has_exact_compiler: a compiled step holds what the compiler says in the allocator, too.
     """
 
@@ -57,6 +59,7 @@ class Device:
     scatter: float = 0.02
     is_shared: bool = False
     copies_early: bool = False
+    is_here: bool = True
     has_exact_compiler: bool = True
 
     @property
@@ -69,6 +72,10 @@ class Device:
         return replace(self, order=Order.COMPILED)
 
     # Its memory.
+
+    def held(self) -> int:
+        """Bytes that its allocator holds now; 0 where it keeps no count."""
+        return held_bytes(self.name) or 0
 
     def size(self) -> int | None:
         """Bytes that it has in all, or was given; None where nothing tells."""

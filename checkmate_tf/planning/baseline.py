@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import counts_small_buffers
@@ -48,6 +49,22 @@ class Baseline:
         return self.forecast - self.resident
 
 
+class Step(Protocol):
+    """What is known of a step before its budget (`preparation.PreparedStep`)."""
+
+    @property
+    def extracted(self) -> Extraction:
+        """Its graph, and what that is made of."""
+
+    @property
+    def structure(self) -> ComputationGraph:
+        """Equal for steps that need the same memory."""
+
+    @property
+    def resident(self) -> int:
+        """Bytes that the device holds before it."""
+
+
 class Baselines:
     """Those of all signatures of one decorated step.
 
@@ -61,17 +78,9 @@ class Baselines:
         self._expected: dict[ComputationGraph, int] = {}
         self._largest: Baseline | None = None
 
-    def of(
-        self, extracted: Extraction, structure: ComputationGraph, resident: int, run: bool
-    ) -> Baseline:
-        """The unchanged step's.
-
-        Args:
-            extracted: the step.
-            structure: equal for steps that need the same memory.
-            resident: bytes that the device holds before it.
-            run: it may run for trial.
-        """
+    def of(self, step: Step, run: bool) -> Baseline:
+        """The unchanged step's; with `run` it may run for trial."""
+        extracted, structure, resident = step.extracted, step.structure, step.resident
         if structure in self._expected:
             expected = resident + self._expected[structure]
         else:

@@ -14,21 +14,6 @@ from solvers import format_bytes
 
 
 @dataclass(frozen=True)
-class FoundPlan:
-    """A plan, and the function that ran it for trial, if it may be used again.
-
-    Attributes:
-        keeps: whether it is expected to stay within the budget.
-        runs_plain: it is the step as it is, in TensorFlow's own order.
-    """
-
-    plan: Plan
-    function: Callable[..., Any] | None
-    keeps: bool = True
-    runs_plain: bool = False
-
-
-@dataclass(frozen=True)
 class Candidate:
     """A plan that may be the answer.
 
@@ -59,11 +44,6 @@ class Candidate:
     def was_tried(self) -> bool:
         """Whether it ran for trial, to the end or not."""
         return self.exhausted or self.plan.measured_peak is not None
-
-    @property
-    def found(self) -> FoundPlan:
-        """The answer, if this is the one."""
-        return FoundPlan(self.plan, self.function)
 
     def in_words(self, expected: int) -> str:
         """What was seen of it, and the bytes that it is `expected` to rarely hold more than."""

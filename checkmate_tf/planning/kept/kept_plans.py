@@ -24,8 +24,8 @@ from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept import plan_store
 from checkmate_tf.planning.kept.kept_plan import OTHER_STEP, KeptPlan, kept_plan, named_plan
 from checkmate_tf.planning.kept.step_content import step_content
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning_display import announce_beside
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.trace.program import Program
@@ -100,13 +100,13 @@ class KeptPlans:
             return None
         return found.workspaces(step_content(program), len(program.operations))
 
-    def judge(self, kept: KeptPlan, situation: Situation) -> bool:
+    def judge(self, kept: KeptPlan, question: Question) -> bool:
         """Whether `kept` can be taken now; a line says why not.
 
         Raises:
             CheckmateError: the user named it, and it is of another step.
         """
-        why = kept.why_not(situation, self._request.budget.least)
+        why = kept.why_not(question, self._request.budget.least)
         if kept.path is None:
             if why.startswith(OTHER_STEP):
                 raise CheckmateError(

@@ -1,16 +1,18 @@
-"""What there is before a step is planned: its graph, its budget, and what the device holds."""
+"""What is asked of a search for plans: a step, a device, and bytes that it may hold."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import Extraction
 
 
 @dataclass(frozen=True)
-class Situation:
-    """What there is before planning.
+class Question:
+    """A plan is asked for. Shares have become bytes.
 
     Attributes:
         extracted: the step.
@@ -21,6 +23,7 @@ class Situation:
         notes: what the user should know about costs and sizes.
         measured_baseline_peak: bytes that it needed when it ran; None where it has not.
         layout: of the device's memory, where it can be told.
+        device: that the step runs on.
     """
 
     extracted: Extraction
@@ -31,6 +34,7 @@ class Situation:
     notes: tuple[str, ...]
     measured_baseline_peak: int | None = None
     layout: MemoryLayout | None = None
+    device: Device = field(default_factory=current_device)
 
     @property
     def repeats_itself(self) -> bool:
