@@ -1,8 +1,8 @@
 """The command `checkmate-tf`: one subcommand a file, and one exit status for every outcome.
 
 0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time; 1 where `doctor` or `demo` finds
-that something does not work. `solve`, `compare`, `show`, `plans`, `solvers`, `profiles` and
-`doctor`, and `profile` of a saved graph, work without TensorFlow; the other commands import it
+that something does not work. `solve`, `compare`, `show`, `explain`, `plans`, `solvers`, `profiles`
+and `doctor`, and `profile` of a saved graph, work without TensorFlow; the other commands import it
 when they run.
 """
 
@@ -26,6 +26,7 @@ from solvers.errors import CheckmateError
 _COMMANDS = {
     "solve": "find a schedule of a saved graph",
     "compare": "run solvers side by side on saved graphs",
+    "explain": "why a layer is kept or recomputed by a plan",
     "show": "what a plan keeps and recomputes, and a picture of it",
     "solvers": "list the solvers",
     "doctor": "what is installed here, and whether it works",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.phases import in_words
 from checkmate_tf.plans.documents import document_of, read, read_document
+from checkmate_tf.plans.explanation import Explanation, explain
 from checkmate_tf.plans.html import as_html
 from checkmate_tf.plans.table import by_layers, layer_rows, peak_lines
 from solvers import CheckmateError, ComputationGraph, Schedule, Solution, format_bytes
@@ -40,6 +41,7 @@ class Origin:
         tensorflow: the version.
         batch_size: the first dimension of the step's first argument, where it has one.
         optimizer: the name of the optimizer, where the step's operations tell it.
+        lines: of the user's program that made each node, "file:line"; "" where none did.
     """
 
     content: str
@@ -49,6 +51,7 @@ class Origin:
     tensorflow: str
     batch_size: int | None = None
     optimizer: str = ""
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,26 @@ class Plan:
         if path is not None:
             write_picture(figure, path)
         return figure
+
+    def explain(self, layer: str) -> Explanation:
+        """Why a layer is kept or recomputed: for whom, when, at what cost, made by which line.
+
+        Args:
+            layer: its name, as `print(plan)` lists it, or that of a node.
+
+        Raises:
+            CheckmateError: there is no such layer.
+
+        Example:
+            >>> from solvers import solve
+            >>> from solvers.graph.layer_graphs import unit_chain
+            >>> solution = solve(unit_chain(8), 6, "cutting_planes")
+            >>> plan = Plan(unit_chain(8), solution.schedule, 6, 6, 10, 4 / 17, solution)
+            >>> plan.explain("v7").nodes[0].computations[0].readers
+            ('v8', 'v9')
+        """
+        lines = () if self.origin is None else self.origin.lines
+        return explain(self.graph, self.schedule, layer, lines)
 
     def to_json(self, with_graph: bool = True) -> dict[str, Any]:
         """The plan as an object that JSON can hold, as `save` writes it.
@@ -309,7 +332,12 @@ _OF_A_STEP: dict[str, Any] = {
 
 
 def _origin_document(origin: Origin) -> dict[str, Any]:
-    return {**asdict(origin), "workspaces": list(origin.workspaces)}
+    lines = list(dict.fromkeys(origin.lines))  # few, for many nodes
+    return {
+        **asdict(origin),
+        "workspaces": list(origin.workspaces),
+        "lines": {"of": lines, "by_node": [lines.index(each) for each in origin.lines]},
+    }
 
 
 def _origin(document: Any) -> Origin | None:
@@ -321,7 +349,12 @@ def _origin(document: Any) -> Origin | None:
     workspaces = read(document, "workspaces", list)
     if not all(type(each) is int and each >= 0 for each in workspaces):
         raise CheckmateError("field-invalid", "origin: workspaces are not all sizes in bytes")
+    lines = document.get("lines") or {"of": [], "by_node": []}  # older files don't say it
+    places, of = read(lines, "by_node", list), read(lines, "of", list)
+    if not all(type(each) is int and 0 <= each < len(of) for each in places):
+        raise CheckmateError("field-invalid", "origin: lines are not those of nodes")
     return Origin(
+        lines=tuple(str(of[each]) for each in places),
         content=read(document, "content", str),
         workspaces=tuple(workspaces),
         resident=read(document, "resident", int),

@@ -117,9 +117,14 @@ def describe(operation: Any) -> str:
 
     Of a layer of Keras it is the line that calls `fit`: this package's, below it, say nothing.
     """
-    where = ""
+    line = users_line(operation)
+    where = f", made at {line}" if line else ""
+    return f"{operation.name!r} ({operation.type}{where})"
+
+
+def users_line(operation: Any) -> str:
+    """The line of the user's program that made an operation, "file:line"; "" where none did."""
     for frame in reversed(operation.traceback or []):
         if not any(part in frame.filename for part in _NOT_THE_USERS):
-            where = f", made at {frame.filename}:{frame.lineno}"
-            break
-    return f"{operation.name!r} ({operation.type}{where})"
+            return f"{frame.filename}:{frame.lineno}"
+    return ""
