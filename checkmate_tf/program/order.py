@@ -248,9 +248,8 @@ def _early_first(extraction: Extraction, instructions: Sequence[Instruction]) ->
                 if not missing[each]:
                     pending.append(place[each])
 
-    for each in sorted(attached):
-        if not missing[each]:
-            run(place[each])
+    for each in [number for number in sorted(attached) if not missing[number]]:
+        run(place[each])
     for number, instruction in enumerate(instructions):
         if instruction.operation not in attached:
             run(number)
