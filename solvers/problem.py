@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -96,8 +97,9 @@ class Problem:
         return max(0.0, self.time_limit - self.seconds)
 
     def report(self, cost: float | None, bound: float | None, phase: str = "") -> None:
-        """Tell `on_progress`, if anybody listens."""
+        """Tell `on_progress`, if anybody listens; an infinite cost says that there is none."""
         if self.on_progress is not None:
+            cost = None if cost is None or math.isinf(cost) else cost
             self.on_progress(Progress(self.seconds, cost, bound, phase))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -11,11 +10,11 @@ import numpy as np
 from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_in_memory
 from solvers.checkmate.milp import EXPRESSIBLE
 from solvers.checkmate.repair import repair
-from solvers.checkpointing.incumbent import BY_RULE, Incumbent
+from solvers.checkpointing.incumbent import BY_RULE, Best, Incumbent
 from solvers.cutting_planes.fixed_order import solve_cutting_planes
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, Schedule, input_order_peak, simulate
-from solvers.graph.bounds import lift_bound, node_over_budget
+from solvers.graph.bounds import node_over_budget
 from solvers.graph.matrices import least_recomputation
 from solvers.problem import Problem, Solution, answer
 from solvers.programs.linear_program import Vector
@@ -71,9 +70,8 @@ def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = 
         problem.report(None, None, f"LP relaxation, ε = {epsilon}")
 
     result = optimize(problem, program.model.relaxed(), while_waiting=wait)
-    bound = None if result.bound is None else program.cost(result.bound)
     S = None if result.values is None else program.matrices(result.values)[1]
-    return LpOptimum(S, lift_bound(problem.graph, bound))
+    return LpOptimum(S, program.lower_bound(result.bound))
 
 
 def solve_lp_bound(problem: Problem) -> Solution:
@@ -120,13 +118,14 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     random = np.random.default_rng(problem.seed)
     incumbent = Incumbent(problem)
     bound: float | None = None
-    best = _Best()
+    best = Best(graph, problem.budget)
+    tried = 0
     try:
         incumbent.work(_RULES_SHARE * problem.seconds_left)
         bound = relax(problem, incumbent=incumbent).bound
         for schedule in _rounded_schedules(problem, incumbent, random):
-            before, best = best, _better(problem, best, schedule)
-            if best.cost < before.cost:
+            tried += 1
+            if best.offer(schedule):
                 problem.report(best.cost, bound, "rounding")
     except KeyboardInterrupt:
         pass
@@ -141,39 +140,10 @@ def solve_lp_rounding(problem: Problem) -> Solution:
         chosen,
         bound=bound,
         among=EXPRESSIBLE,
-        least_budget=best.least_peak,
+        least_budget=best.least_budget,
         note=f"nothing was rounded in time; {BY_RULE}" if by_rule else "",
-        statistics={"roundings": best.tried},
+        statistics={"roundings": tried},
     )
-
-
-@dataclass(frozen=True)
-class _Best:
-    """What rounding has found so far.
-
-    Attributes:
-        schedule: the cheapest under budget, or None.
-        cost: of it, in the graph's unit.
-        least_peak: in bytes, of all schedules, under budget or not.
-        tried: roundings so far.
-    """
-
-    schedule: Schedule | None = None
-    cost: float = math.inf
-    least_peak: int | None = None
-    tried: int = 0
-
-
-def _better(problem: Problem, best: _Best, schedule: Schedule | None) -> _Best:
-    """`best` after one more rounding, None where that gave no schedule."""
-    best = replace(best, tried=best.tried + 1)
-    if schedule is None:
-        return best
-    simulation = simulate(problem.graph, schedule)
-    best = replace(best, least_peak=min(simulation.peak, best.least_peak or simulation.peak))
-    if simulation.peak > problem.budget or simulation.cost >= best.cost:
-        return best
-    return replace(best, schedule=schedule, cost=simulation.cost)
 
 
 def _rounded_schedules(

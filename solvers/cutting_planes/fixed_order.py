@@ -254,7 +254,7 @@ def solve_cutting_planes(problem: Problem) -> Solution:
             for schedule in found.schedules:
                 if incumbent.offer(schedule):
                     own = incumbent.cost
-            _report(problem, incumbent, state)
+            problem.report(incumbent.cost, state.bound, "cutting planes")
             if found.exhausted or found.cut_short:
                 break
         if not infeasible:
@@ -309,10 +309,5 @@ def _meanwhile(running: Future[Pass], problem: Problem, incumbent: Incumbent, st
     """What `running` learns; rules are tried beside it, once it takes a while."""
     while not wait([running], _PATIENCE).done:
         incumbent.work(_RULES_SECONDS)
-        _report(problem, incumbent, state)
+        problem.report(incumbent.cost, state.bound, "cutting planes")
     return running.result()
-
-
-def _report(problem: Problem, incumbent: Incumbent, state: State) -> None:
-    cost = None if incumbent.schedule is None else incumbent.cost
-    problem.report(cost, state.bound, "cutting planes")

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.graph import ComputationGraph, Schedule, simulate
+from solvers.checkpointing.incumbent import Best
+from solvers.graph import ComputationGraph, Schedule
 from solvers.graph.order import greedy_order
 from solvers.local_search.chain import Chain
 from solvers.local_search.settings import (
@@ -55,12 +56,10 @@ class Start:
         return self.hot * math.pow(COLD / self.hot, share)
 
 
-class Search:
+class Search(Best):
     """Chains that share one incumbent.
 
     Attributes:
-        schedule, cost: the best under budget so far, or None and infinity.
-        leanest, least_peak: the schedule of least peak that was offered, under budget or not.
         speed: moves of one chain per second, in the last chunk; 0 before the first.
         rounds: rounds so far.
     """
@@ -68,28 +67,10 @@ class Search:
     def __init__(
         self, graph: ComputationGraph, budget: int, order: Order, seed: int, chains: int
     ) -> None:
-        """`budget` is in bytes, `fixed_bytes` included."""
-        self.graph = graph
-        self.budget = budget
+        super().__init__(graph, budget)
         self.chains = [Chain(graph, order, seed * CHAINS + i) for i in range(chains)]
-        self.schedule: Schedule | None = None
-        self.cost = math.inf
-        self.leanest: Schedule | None = None
-        self.least_peak: float = math.inf
         self.speed = 0.0
         self.rounds = 0
-
-    def offer(self, schedule: Schedule | None) -> bool:
-        """Take `schedule` as the incumbent if the simulator confirms that it is better."""
-        if schedule is None:
-            return False
-        simulation = simulate(self.graph, schedule)
-        if simulation.peak < self.least_peak:
-            self.leanest, self.least_peak = schedule, simulation.peak
-        if simulation.peak > self.budget or simulation.cost >= self.cost:
-            return False
-        self.schedule, self.cost = schedule, simulation.cost
-        return True
 
     def fits(self, schedule: Schedule) -> bool:
         """Whether a chain can start from `schedule`."""

@@ -155,5 +155,4 @@ def bound_of_answer(run: Run, bounds: Bounds) -> tuple[float, Order]:
 
 def report(run: Run, bounds: Bounds, phase: str) -> None:
     """Tell the user of the incumbent, and of a bound that holds for it."""
-    cost = None if run.search.schedule is None else run.search.cost
-    run.problem.report(cost, bound_of_answer(run, bounds)[0], phase)
+    run.problem.report(run.search.cost, bound_of_answer(run, bounds)[0], phase)

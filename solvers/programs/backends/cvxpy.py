@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import cvxpy as cp
@@ -17,38 +17,17 @@ from solvers.problem import Status
 from solvers.programs.certificates import dual_bound, satisfies
 from solvers.programs.linear_program import LinearModel, LinearResult, Vector
 
-_Limits = Callable[[float, float, int, int], dict[str, Any]]
-
-_LIMITS: Mapping[str, _Limits] = {
-    # solver: (seconds, relative gap, threads, seed) in its own words
-    "HIGHS": lambda seconds, gap, threads, seed: {
-        "time_limit": seconds,
-        "mip_rel_gap": gap,
-        "threads": threads,
-        "random_seed": seed,
-    },
-    "GUROBI": lambda seconds, gap, threads, seed: {
-        "TimeLimit": seconds,
-        "MIPGap": gap,
-        "Threads": threads,
-        "Seed": seed,
-    },
-    "SCIPY": lambda seconds, gap, threads, seed: {
-        "scipy_options": {"time_limit": seconds, "mip_rel_gap": gap}
-    },
-    "SCIP": lambda seconds, gap, threads, seed: {
-        "scip_params": {"limits/time": seconds, "limits/gap": gap}
-    },
-    "CBC": lambda seconds, gap, threads, seed: {
-        "maximumSeconds": seconds,
-        "allowableFractionGap": gap,
-        "numberThreads": threads,
-    },
-    "GLPK_MI": lambda seconds, gap, threads, seed: {
-        "tm_lim": math.ceil(1000 * seconds),
-        "mip_gap": gap,
-    },
+_LIMITS = {
+    # solver: seconds, relative gap, threads and seed in its own words, as far as it has any
+    "HIGHS": ("time_limit", "mip_rel_gap", "threads", "random_seed"),
+    "GUROBI": ("TimeLimit", "MIPGap", "Threads", "Seed"),
+    "SCIPY": ("time_limit", "mip_rel_gap"),
+    "SCIP": ("limits/time", "limits/gap"),
+    "CBC": ("maximumSeconds", "allowableFractionGap", "numberThreads"),
+    "GLPK_MI": ("tm_lim", "mip_gap"),
 }
+_TOGETHER = {"SCIPY": "scipy_options", "SCIP": "scip_params"}
+"""The option under which a solver has them all."""
 
 
 def solve(
@@ -71,7 +50,11 @@ def solve(
     """
     check_solver(solver)
     name = solver.upper()
-    limits = _LIMITS[name](time_limit, relative_gap, threads, seed) if name in _LIMITS else {}
+    seconds = math.ceil(1000 * time_limit) if name == "GLPK_MI" else time_limit  # its are 1/1000
+    values = (seconds, relative_gap, threads, seed)
+    limits: dict[str, Any] = dict(zip(_LIMITS.get(name, ()), values, strict=False))
+    if name in _TOGETHER:
+        limits = {_TOGETHER[name]: limits}
     rows = _Rows(model)
     x: Any = cp.Variable(
         len(model.objective),
@@ -131,9 +114,7 @@ class _Rows:
 
     def __init__(self, model: LinearModel) -> None:
         self.model = model
-        self.equal = model.row_lower == model.row_upper
-        self.above = ~self.equal & np.isfinite(model.row_upper)
-        self.below = ~self.equal & np.isfinite(model.row_lower)
+        self.equal, self.above, self.below = model.sides()
 
     def constraints(self, x: Any) -> list[Any]:
         model = self.model
