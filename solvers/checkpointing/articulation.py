@@ -49,6 +49,6 @@ def layers_of_chain(graph: ComputationGraph, rule: str) -> list[int]:
         raise SolverError(
             "graph-not-a-chain",
             f"{graph.name}: the forward graph is not a chain, and {rule} is defined for chains "
-            "only; use milp, cutting_planes or linearized_greedy",
+            "only; use milp, cutting_planes, or an ap_… or linearized_… solver",
         )
     return forward_nodes(graph)

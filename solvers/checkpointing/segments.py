@@ -75,7 +75,7 @@ def _may_run_again(graph: ComputationGraph, number: int, before: int) -> bool:
 def _solve(name: str, segmentation: Objective, problem: Problem) -> Solution:
     """The plan with the least value of an objective."""
     graph = problem.graph
-    layers_of_chain(graph, name)
+    layers_of_chain(graph, "a segmentation")
     objective, checkpoints = _least(graph, segmentation)
     schedule = segment_schedule(graph, checkpoints)
     peak = simulate(graph, schedule).peak

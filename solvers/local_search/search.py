@@ -13,25 +13,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
-
 from solvers.checkpointing.incumbent import Best
 from solvers.graph import ComputationGraph, Schedule
 from solvers.graph.order import greedy_order
+from solvers.local_search import settings
 from solvers.local_search.chain import Chain
-from solvers.local_search.settings import (
-    CHAINS,
-    CHUNK_MOVES,
-    CHUNK_SECONDS,
-    COLD,
-    FEWEST_MOVES,
-    HOT,
-    IMPROVEMENT,
-    MOST_MOVES,
-    MOVES_PER_NODE,
-    PATIENCE,
-    WARM,
-)
 from solvers.problem import Order
 
 Found = Callable[[Schedule, float], None]
@@ -53,7 +39,7 @@ class Start:
 
     def temperature(self, share: float) -> float:
         """The temperature when this share of the chain's moves is done, in mean costs of a node."""
-        return self.hot * math.pow(COLD / self.hot, share)
+        return self.hot * math.pow(settings.COLD / self.hot, share)
 
 
 class Search(Best):
@@ -65,10 +51,17 @@ class Search(Best):
     """
 
     def __init__(
-        self, graph: ComputationGraph, budget: int, order: Order, seed: int, chains: int
+        self,
+        graph: ComputationGraph,
+        budget: int,
+        order: Order,
+        seed: int,
+        chains: int = settings.CHAINS,
     ) -> None:
+        """`chains` at most: no more than there are processors."""
         super().__init__(graph, budget)
-        self.chains = [Chain(graph, order, seed * CHAINS + i) for i in range(chains)]
+        chains = min(chains, processors())
+        self.chains = [Chain(graph, order, seed * settings.CHAINS + i) for i in range(chains)]
         self.speed = 0.0
         self.rounds = 0
 
@@ -104,7 +97,8 @@ class Search(Best):
                 moves_left = moves - done
                 if self.speed:
                     moves_left = min(moves_left, int(self.speed * (deadline - now)) + 1)
-                chunk = min(moves_left, int(self.speed * CHUNK_SECONDS) + CHUNK_MOVES)
+                chunk = int(self.speed * settings.CHUNK_SECONDS) + settings.CHUNK_MOVES
+                chunk = min(moves_left, chunk)
                 total = done + moves_left
                 results = [
                     pool.submit(
@@ -136,7 +130,8 @@ def processors() -> int:
 
 def moves_per_round(graph: ComputationGraph) -> int:
     """How many moves one chain makes from hot to cold."""
-    return int(np.clip(MOVES_PER_NODE * len(graph), FEWEST_MOVES, MOST_MOVES))
+    moves = settings.MOVES_PER_NODE * len(graph)
+    return min(settings.MOST_MOVES, max(settings.FEWEST_MOVES, moves))
 
 
 def starts_of(graph: ComputationGraph, order: Order) -> list[Schedule]:
@@ -165,15 +160,16 @@ def improve(
     plain = starts_of(search.graph, order)
     count = len(search.chains)
     idle = 0
-    while idle < PATIENCE and search.cost > enough:
+    while idle < settings.PATIENCE and search.cost > enough:
         until = deadline - (reserve if search.schedule is None else 0.0)
         if time.monotonic() >= until:
             break
         before = search.cost
-        starts = [Start(plain[(i + search.rounds) % len(plain)], HOT) for i in range(count)]
+        turns = range(search.rounds, search.rounds + count)
+        starts = [Start(plain[turn % len(plain)], settings.HOT) for turn in turns]
         if search.schedule is not None and search.fits(search.schedule):
             warm = range(search.rounds % 2, count) if count == 1 else range(1, count)
             for i in warm:
-                starts[i] = Start(search.schedule, WARM)
+                starts[i] = Start(search.schedule, settings.WARM)
         search.round(starts, moves, until, enough, on_found)
-        idle = 0 if search.cost < before * (1 - IMPROVEMENT) else idle + 1
+        idle = 0 if search.cost < before * (1 - settings.IMPROVEMENT) else idle + 1

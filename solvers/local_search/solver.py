@@ -7,11 +7,11 @@ import numpy as np
 from solvers.checkpointing.incumbent import Incumbent
 from solvers.graph import ComputationGraph, Schedule
 from solvers.graph.bounds import least_need
+from solvers.local_search import settings
 from solvers.local_search.chain import compile_kernels
 from solvers.local_search.layout import most_computations
 from solvers.local_search.least_memory import least_memory_found
-from solvers.local_search.search import Search, improve, processors, starts_of
-from solvers.local_search.settings import CHAINS, HEURISTICS_SHARE, LEAST_MEMORY_SHARE, ROUNDING
+from solvers.local_search.search import Search, improve, starts_of
 from solvers.problem import Problem, Solution, answer
 
 
@@ -28,21 +28,21 @@ def solve_search(problem: Problem) -> Solution:
     if least_need(graph) > problem.activation_budget:
         return answer(problem, "search", None, infeasible=True, least_budget=None)
     heuristics = Incumbent(problem)
-    heuristics.work(HEURISTICS_SHARE * problem.time_limit)
-    search = Search(graph, problem.budget, problem.order, problem.seed, min(CHAINS, processors()))
+    heuristics.work(settings.HEURISTICS_SHARE * problem.time_limit)
+    search = Search(graph, problem.budget, problem.order, problem.seed)
     bound = graph.one_pass_cost
     least: int | None = None
     try:
         for start in [*starts_of(graph, problem.order), *problem.options.get("starts", ())]:
             search.offer(start)
-        enough = bound * (1 + ROUNDING)
+        enough = bound * (1 + settings.ROUNDING)
         improve(
             search,
             problem.order,
             deadline,
             enough,
             lambda _, cost: problem.report(cost, bound, "search"),
-            reserve=LEAST_MEMORY_SHARE * problem.time_limit,
+            reserve=settings.LEAST_MEMORY_SHARE * problem.time_limit,
         )
         if heuristics.schedule is not None:
             search.offer(heuristics.schedule)
@@ -58,7 +58,7 @@ def solve_search(problem: Problem) -> Solution:
         search.schedule,
         bound=bound,
         bound_order="free",
-        proved=search.cost <= bound * (1 + ROUNDING),
+        proved=search.cost <= bound * (1 + settings.ROUNDING),
         least_budget=least,
         note=limit_note(graph, search.schedule),
         statistics={"rounds": search.rounds, "moves per second": round(search.speed)},
