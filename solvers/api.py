@@ -70,12 +70,10 @@ class SolverEntry:
         """
         for name in options:
             if name not in self.options:
-                close = difflib.get_close_matches(name, self.options, n=1)
-                hint = f" (did you mean {close[0]!r}?)" if close else ""
-                known = ", ".join(self.options) or "none"
                 raise SolverError(
                     "option-unknown",
-                    f"solver {self.name!r} has no option {name!r}{hint}; its options: {known}",
+                    f"solver {self.name!r} has no option {_meant(name, self.options)}; its "
+                    f"options: {', '.join(self.options) or 'none'}",
                 )
 
 
@@ -112,6 +110,12 @@ SOLVERS: dict[str, SolverEntry] = {
     )
     for row in _TABLE
 }
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """A wrong name as an error calls it, and the right one that is close to it."""
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"{name!r} (did you mean {close[0]!r}?)" if close else repr(name)
 
 
 def register(
@@ -198,10 +202,8 @@ def find_solver(name: str | SolverEntry) -> SolverEntry:
         return name
     if name in SOLVERS:
         return SOLVERS[name]
-    close = difflib.get_close_matches(str(name), SOLVERS, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
     raise SolverError(
-        "solver-unknown", f"no solver {name!r}{hint}; there are: {', '.join(SOLVERS)}"
+        "solver-unknown", f"no solver {_meant(name, SOLVERS)}; there are: {', '.join(SOLVERS)}"
     )
 
 
@@ -300,9 +302,8 @@ def _solve_least(
             f"budget 'min' is for the solvers that can begin with a schedule: {able}; "
             f"{entry.name!r} cannot",
         )
-    from solvers.local_search.least_memory import (
-        find_least_memory,  # imports numba, which takes a second
-    )
+    # It imports numba, which takes a second.
+    from solvers.local_search.least_memory import find_least_memory
 
     started = time.monotonic()
     least = find_least_memory(graph, order, time_limit / 2, seed)

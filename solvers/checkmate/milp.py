@@ -16,7 +16,6 @@ from solvers.checkmate.formulation import (
 )
 from solvers.checkpointing.incumbent import BY_RULE, Incumbent, by_rule
 from solvers.graph import ComputationGraph, Schedule, input_order_peak, simulate
-from solvers.graph.bounds import node_over_budget
 from solvers.problem import PROVED, Order, Problem, Solution, Status, answer
 from solvers.programs.optimize import optimize
 
@@ -29,11 +28,11 @@ _ATTEMPTS = 4
 _ROUNDING = 1e-6
 """Share of the budget by which what a backend lets pass may be above it."""
 
-_RULES_SHARE = 1 / 3
+RULES_SHARE = 1 / 3
 """The most of the time that simple rules get before the program is built; it starts from their
 best."""
 
-_RULES_SECONDS = 0.4
+RULES_SECONDS = 0.4
 """Seconds for more of them each time that the backend is looked at."""
 
 EXPRESSIBLE = "schedules that compute no node twice in a stage"
@@ -109,13 +108,9 @@ def _without_program(problem: Problem, name: str, incumbent: Incumbent) -> Solut
     if input_order_peak(graph) <= problem.budget:
         one_pass = Schedule(range(len(graph)))
         return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
-    incumbent.work(_RULES_SHARE * problem.seconds_left)
-    too_large = node_over_budget(graph, problem.budget)
-    if too_large is not None:
-        node, needed = too_large
-        note = f"computing {graph.nodes[node].name!r} alone takes {needed} bytes"
-        least = incumbent.least_budget
-        return answer(problem, name, None, infeasible=True, least_budget=least, note=note)
+    incumbent.work(RULES_SHARE * problem.seconds_left)
+    if problem.is_hopeless:
+        return answer(problem, name, None, least_budget=incumbent.least_budget)
     if not fits_in_memory(graph):
         incumbent.work(problem.seconds_left)
         return _by_rule(problem, name, incumbent, "the MILP is too large to build")
@@ -171,7 +166,7 @@ def _minimize(problem: Problem, build: Build, incumbent: Incumbent) -> _Outcome:
     statistics: dict[str, float] = {}
 
     def wait() -> None:
-        incumbent.work(_RULES_SECONDS)
+        incumbent.work(RULES_SECONDS)
         problem.report(incumbent.cost, bound, "solving the MILP")
 
     for attempt in range(_ATTEMPTS):

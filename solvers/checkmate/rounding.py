@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_in_memory
-from solvers.checkmate.milp import EXPRESSIBLE
+from solvers.checkmate.milp import EXPRESSIBLE, RULES_SECONDS, RULES_SHARE
 from solvers.checkmate.repair import repair
 from solvers.checkpointing.incumbent import BY_RULE, Best, Incumbent
 from solvers.cutting_planes.fixed_order import solve_cutting_planes
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, Schedule, input_order_peak, simulate
-from solvers.graph.bounds import node_over_budget
 from solvers.graph.matrices import least_recomputation
 from solvers.problem import Problem, Solution, answer
 from solvers.programs.linear_program import Vector
@@ -28,12 +27,6 @@ _THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9, 0.2, 0.4, 0.6, 0.8, 0.01, 0.99)
 
 _SAMPLES = 20
 """Random roundings of each S*."""
-
-_RULES_SECONDS = 0.4
-"""Seconds for simple rules each time that the LP is looked at."""
-
-_RULES_SHARE = 1 / 3
-"""The most of the time that simple rules get before the first LP is built."""
 
 _LP_SHARE = 0.5
 """Share of the time that the LP gets before another bound is asked for."""
@@ -66,7 +59,7 @@ def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = 
 
     def wait() -> None:
         if incumbent is not None:
-            incumbent.work(_RULES_SECONDS)
+            incumbent.work(RULES_SECONDS)
         problem.report(None, None, f"LP relaxation, ε = {epsilon}")
 
     result = optimize(problem, program.model.relaxed(), while_waiting=wait)
@@ -82,8 +75,8 @@ def solve_lp_bound(problem: Problem) -> Solution:
     graph, name = problem.graph, "lp_bound"
     if input_order_peak(graph) <= problem.budget:
         return answer(problem, name, None, bound=graph.one_pass_cost, note="a bound only")
-    if node_over_budget(graph, problem.budget) is not None:
-        return answer(problem, name, None, infeasible=True)
+    if problem.is_hopeless:
+        return answer(problem, name, None)
     optimum = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
     if optimum.S is not None:
         return answer(
@@ -113,15 +106,15 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     graph, name = problem.graph, "lp_rounding"
     if input_order_peak(graph) <= problem.budget:
         return answer(problem, name, Schedule(range(len(graph))), bound=graph.one_pass_cost)
-    if node_over_budget(graph, problem.budget) is not None:
-        return answer(problem, name, None, infeasible=True)
+    if problem.is_hopeless:
+        return answer(problem, name, None)
     random = np.random.default_rng(problem.seed)
     incumbent = Incumbent(problem)
     bound: float | None = None
     best = Best(graph, problem.budget)
     tried = 0
     try:
-        incumbent.work(_RULES_SHARE * problem.seconds_left)
+        incumbent.work(RULES_SHARE * problem.seconds_left)
         bound = relax(problem, incumbent=incumbent).bound
         for schedule in _rounded_schedules(problem, incumbent, random):
             tried += 1

@@ -22,7 +22,6 @@ from solvers.checkpointing.incumbent import Incumbent, by_rule
 from solvers.cutting_planes.relaxation import Cover, Cut, Relaxation, build_relaxation
 from solvers.cutting_planes.schedules import Candidate, Violation, build_candidate
 from solvers.graph import ComputationGraph, Schedule, simulate
-from solvers.graph.bounds import least_need
 from solvers.problem import PROVED, Problem, Solution, Status, answer
 from solvers.programs.backends import Backend
 from solvers.programs.linear_program import Vector
@@ -234,8 +233,8 @@ def solve_cutting_planes(problem: Problem) -> Solution:
         21.0
     """
     graph = problem.graph
-    if least_need(graph) > problem.activation_budget:
-        return answer(problem, "cutting_planes", None, infeasible=True)
+    if problem.is_hopeless:
+        return answer(problem, "cutting_planes", None)
     stop = threading.Event()
     solver = chosen_backend(problem, stop, BACKEND)
     question = Question(graph, problem.activation_budget, solver, problem.seed)

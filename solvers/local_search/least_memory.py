@@ -75,7 +75,7 @@ def least_memory_found(
     while peak > floor and ambition > settings.LAST_AMBITION and time.monotonic() < deadline:
         target = floor + int((peak - floor) * (1 - ambition))
         search = Search(graph, target, order, seed + round_number, 1)
-        search.round([Start(best, settings.WARM)], moves, deadline, math.inf, lambda *_: None)
+        search.round([Start(best, settings.WARM)], moves, deadline, math.inf, lambda: None)
         round_number += 1
         if search.schedule is None or not search.fits(search.schedule):
             ambition /= 2

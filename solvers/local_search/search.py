@@ -20,8 +20,6 @@ from solvers.local_search import settings
 from solvers.local_search.chain import Chain
 from solvers.problem import Order
 
-Found = Callable[[Schedule, float], None]
-
 
 @dataclass(frozen=True)
 class Start:
@@ -75,7 +73,7 @@ class Search(Best):
         moves: int,
         deadline: float,
         enough: float,
-        on_found: Found,
+        on_found: Callable[[], None],
     ) -> None:
         """Anneal a chain from each start, until `deadline` or a cost of `enough`.
 
@@ -112,8 +110,7 @@ class Search(Best):
                 ]
                 for result in results:
                     if self.offer(result.result()):
-                        assert self.schedule is not None
-                        on_found(self.schedule, self.cost)
+                        on_found()
                 self.speed = chunk / max(1e-6, time.monotonic() - now)
                 done += chunk
         if self.schedule is None:
@@ -138,38 +135,3 @@ def starts_of(graph: ComputationGraph, order: Order) -> list[Schedule]:
     """Schedules without recomputation to start from."""
     in_order = Schedule(range(len(graph)))
     return [in_order] if order == "fixed" else [in_order, Schedule(greedy_order(graph))]
-
-
-def improve(
-    search: Search,
-    order: Order,
-    deadline: float,
-    enough: float,
-    on_found: Found,
-    reserve: float = 0.0,
-) -> None:
-    """Run rounds until `deadline`, a cost of `enough`, or `PATIENCE` rounds without a better one.
-
-    The first round starts hot, from schedules without recomputation. In later rounds one chain
-    starts that way again, and the others start warm, from the incumbent.
-
-    Args:
-        reserve: seconds before `deadline` at which rounds end while nothing is under budget.
-    """
-    moves = moves_per_round(search.graph)
-    plain = starts_of(search.graph, order)
-    count = len(search.chains)
-    idle = 0
-    while idle < settings.PATIENCE and search.cost > enough:
-        until = deadline - (reserve if search.schedule is None else 0.0)
-        if time.monotonic() >= until:
-            break
-        before = search.cost
-        turns = range(search.rounds, search.rounds + count)
-        starts = [Start(plain[turn % len(plain)], settings.HOT) for turn in turns]
-        if search.schedule is not None and search.fits(search.schedule):
-            warm = range(search.rounds % 2, count) if count == 1 else range(1, count)
-            for i in warm:
-                starts[i] = Start(search.schedule, settings.WARM)
-        search.round(starts, moves, until, enough, on_found)
-        idle = 0 if search.cost < before * (1 - settings.IMPROVEMENT) else idle + 1

@@ -58,7 +58,7 @@ class Rounds:
             moves_per_round(self.problem.graph),
             min(self.search_deadline, time.monotonic() + share * self.problem.time_limit),
             passes.enough,
-            lambda *_: passes.report("search"),
+            lambda: passes.report("search"),
         )
         has_intermediate = any(start.budget is not None for start in starts)
         has_missed = has_intermediate and search.least_peak >= peak_before

@@ -6,7 +6,6 @@ import time
 
 from solvers.checkpointing.incumbent import Incumbent
 from solvers.checkpointing.trimming import trimmed
-from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import least_memory_found
 from solvers.local_search.search import Search
 from solvers.local_search.settings import HEURISTICS_SHARE
@@ -34,9 +33,8 @@ def solve_auto(problem: Problem) -> Solution:
         17.0
     """
     graph = problem.graph
-    if least_need(graph) > problem.activation_budget:
-        note = f"one node alone needs {graph.fixed_bytes + least_need(graph)} bytes"
-        return answer(problem, "auto", None, infeasible=True, note=note)
+    if problem.is_hopeless:
+        return answer(problem, "auto", None)
     heuristics = Incumbent(problem)
     seconds = HEURISTICS_SHARE * problem.time_limit
     heuristics.work(seconds)
