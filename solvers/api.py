@@ -254,11 +254,9 @@ def solve(
     entry.check_options(options)
     wanted = parse_budget(budget)
     _check_graph(graph)
-    if wanted.least:
-        return _solve_least(graph, entry, time_limit, order, seed, on_progress, options)
-    size = wanted.in_bytes(graph.fixed_bytes, input_order_peak(graph))
+    size = 0 if wanted.least else wanted.in_bytes(graph.fixed_bytes, input_order_peak(graph))
     problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
-    return _ask(entry, problem)
+    return _solve_least(entry, problem) if wanted.least else _ask(entry, problem)
 
 
 def _check_graph(graph: ComputationGraph) -> None:
@@ -285,15 +283,7 @@ def _ask(entry: SolverEntry, problem: Problem) -> Solution:
     return confirmed(problem, entry.name, given)
 
 
-def _solve_least(
-    graph: ComputationGraph,
-    entry: SolverEntry,
-    time_limit: float,
-    order: Order,
-    seed: int,
-    on_progress: Callable[[Progress], None] | None,
-    options: dict[str, Any],
-) -> Solution:
+def _solve_least(entry: SolverEntry, asked: Problem) -> Solution:
     """The cheapest schedule within the least memory that half of the time finds."""
     if "starts" not in entry.options:
         able = ", ".join(name for name, each in SOLVERS.items() if "starts" in each.options)
@@ -305,17 +295,15 @@ def _solve_least(
     # It imports numba, which takes a second.
     from solvers.local_search.least_memory import find_least_memory
 
-    started = time.monotonic()
-    least = find_least_memory(graph, order, time_limit / 2, seed)
-    starts = (*options.get("starts", ()), least.schedule)
-    problem = Problem(
-        graph,
-        least.peak,
-        max(time_limit - (time.monotonic() - started), time_limit / 4),
-        order,
-        seed,
-        on_progress,
-        {**options, "starts": starts},
+    started, limit = time.monotonic(), asked.time_limit
+    least = find_least_memory(asked.graph, asked.order, limit / 2, asked.seed)
+    now = time.monotonic()
+    problem = replace(
+        asked,
+        budget=least.peak,
+        time_limit=max(limit - (now - started), limit / 4),
+        options={**asked.options, "starts": (*asked.options.get("starts", ()), least.schedule)},
+        started=now,
     )
     solution = _ask(entry, problem)
     return replace(

@@ -141,11 +141,6 @@ def build_frontier(
 
     Raises:
         OutOfTimeError: the deadline passed before the program was built.
-
-    Example:
-        >>> from solvers.graph.layer_graphs import unit_chain
-        >>> build_frontier(unit_chain(8), 16).first_stage
-        16
     """
     first_stage = 0 if printed else first_tight_stage(graph, activation_budget)
     draft = _draft(graph, activation_budget, first_stage, graph.one_pass_cost)

@@ -153,9 +153,11 @@ def next_pass(
         constraints.cuts,
         covers=constraints.covers,
     )
+    if not state.is_careful:  # a relaxation that takes long is better replaced by a smaller one
+        time_limit = min(time_limit, max(SHORTEST_TRY, TRY_SHARE * time_limit))
     result = question.solver(
         relaxation.linear,
-        time_limit=_pass_limit(state, time_limit),
+        time_limit=time_limit,
         relative_gap=GAP,
         start=None if incumbent is None else relaxation.point(incumbent),
         seed=question.seed,
@@ -172,13 +174,6 @@ def next_pass(
     state = replace(state, solved=(constraints, candidates))
     refined = _refined(state, candidates)
     return Pass(refined or state, schedules, exhausted=refined is None)
-
-
-def _pass_limit(state: State, time_limit: float) -> float:
-    """Seconds for one pass: a relaxation that takes long is better replaced by a smaller."""
-    if state.is_careful:
-        return time_limit
-    return min(time_limit, max(SHORTEST_TRY, TRY_SHARE * time_limit))
 
 
 def _candidates(
@@ -248,7 +243,10 @@ def solve_cutting_planes(problem: Problem) -> Solution:
         while problem.seconds_left > 0 and incumbent.cost > state.bound * (1 + PROVED):
             left = problem.seconds_left
             running = pool.submit(next_pass, question, state, left, incumbent.schedule)
-            found = _meanwhile(running, problem, incumbent, state)
+            while not wait([running], _PATIENCE).done:
+                incumbent.work(_RULES_SECONDS)
+                problem.report(incumbent.cost, state.bound, "cutting planes")
+            found = running.result()
             state, infeasible = found.state, found.infeasible
             for schedule in found.schedules:
                 if incumbent.offer(schedule):
@@ -302,11 +300,3 @@ def _note(problem: Problem, incumbent: Incumbent, own: float, infeasible: bool) 
         is_over = not problem.seconds_left
         return "the time was up" if is_over else "nothing that this method tries is under budget"
     return by_rule(problem) if incumbent.cost < own else ""
-
-
-def _meanwhile(running: Future[Pass], problem: Problem, incumbent: Incumbent, state: State) -> Pass:
-    """What `running` learns; rules are tried beside it, once it takes a while."""
-    while not wait([running], _PATIENCE).done:
-        incumbent.work(_RULES_SECONDS)
-        problem.report(incumbent.cost, state.bound, "cutting planes")
-    return running.result()

@@ -142,11 +142,6 @@ def build_relaxation(
         budget: in bytes, without `fixed_bytes`.
         unplaced: nodes that may first be computed in an earlier segment than they stand in, so
             that nothing follows for that segment from what they read; see `free_order_bound`.
-
-    Example:
-        >>> from solvers.graph.layer_graphs import unit_chain
-        >>> build_relaxation(unit_chain(8), 6, (7, 8), cuts=()).L.shape
-        (2, 17)
     """
     build = LinearBuilder()
     L, R = _add_columns(build, graph, critical_steps, unplaced)

@@ -7,14 +7,13 @@ at their default are left out. For node-link see `solvers.graph.node_link`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from solvers.errors import CheckmateError, GraphError
-from solvers.graph.files import read_json, write_whole
+from solvers.graph.files import read_json
 from solvers.graph.json_fields import node, number, whole_bytes
 from solvers.graph.node import Node
 from solvers.graph.node_link import from_node_link
@@ -25,11 +24,6 @@ VERSION = 1
 Graph = TypeVar("Graph")
 
 _NODE_FIELDS = {each.name: each for each in fields(Node)}
-
-
-def write_graph(path: str | Path, nodes: Sequence[Node], **attributes: Any) -> None:
-    """Write a graph in this project's format, whole or not at all."""
-    write_whole(path, json.dumps(to_document(nodes, **attributes), indent=1) + "\n")
 
 
 def to_document(nodes: Sequence[Node], **attributes: Any) -> dict[str, Any]:
