@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from solvers.errors import AnswerError, ScheduleError
-from solvers.graph import ComputationGraph, Schedule, Simulation, simulate
+from solvers.graph import Schedule, Simulation, simulate
 from solvers.graph.bounds import least_need
 from solvers.graph.budget import format_bytes
 from solvers.graph.order import first_order
@@ -133,13 +133,9 @@ def _check_status(problem: Problem, who: str, solution: Solution) -> None:
     if solution.cost > solution.bound * (1 + PROVED):
         raise AnswerError("optimum-unproved", f"{claim} with a bound of {solution.bound:g}")
     one_order = problem.order == "free" and solution.bound_order == "fixed"
-    if one_order and not _is_one_pass(problem.graph, solution.cost):
+    # Where nothing is computed twice that costs anything, no order costs less.
+    if one_order and solution.cost > problem.graph.one_pass_cost * (1 + _NOISE):
         raise AnswerError(
             "optimum-unproved",
             f"{claim}, but its bound is for one order only, and any was asked for",
         )
-
-
-def _is_one_pass(graph: ComputationGraph, cost: float) -> bool:
-    """Whether nothing is computed twice that costs anything, so that no order costs less."""
-    return cost <= graph.one_pass_cost * (1 + _NOISE)

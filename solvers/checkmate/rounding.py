@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -162,22 +162,17 @@ def _complete(problem: Problem, S: BoolMatrix) -> Schedule | None:
     return repair(graph, schedule, problem.budget)
 
 
-def _roundings(problem: Problem, S: Vector, random: np.random.Generator) -> Iterator[BoolMatrix]:
+def _roundings(problem: Problem, S: Vector, random: np.random.Generator) -> Iterable[BoolMatrix]:
     """The S matrices, each different, that are rounded from S*."""
     rounding = problem.options.get("rounding", "both")
     if rounding not in ("deterministic", "randomized", "both"):
         raise SolverError(
             "option-invalid", f"rounding {rounding!r} is not deterministic, randomized or both"
         )
-    seen: set[bytes] = set()
     candidates: list[BoolMatrix] = []
     if rounding != "randomized":
         thresholds = problem.options.get("thresholds", _THRESHOLDS)
         candidates += [threshold < S for threshold in thresholds]
     if rounding != "deterministic":
         candidates += [random.random(S.shape) < S for _ in range(_SAMPLES)]
-    for candidate in candidates:
-        key = candidate.tobytes()
-        if key not in seen:
-            seen.add(key)
-            yield candidate
+    return {candidate.tobytes(): candidate for candidate in candidates}.values()
