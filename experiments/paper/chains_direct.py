@@ -1,14 +1,23 @@
 """The segmentations of Hong et al. (2025) as their recurrences say, to compare faster forms with.
 
-`solvers.checkpointing.segmentation` has the objectives, and forms that need fewer caps and layers.
+`solvers.checkpointing.segmentation` has those, which need fewer caps and layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from solvers.checkpointing.segmentation import Segmentation, capped_sum
+from solvers.checkpointing.segmentation import Segmentation, capped_sum, segment_peak
+
+
+def objective_revised(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
+    """The revised objective of given checkpoints, 0 and n among them, in bytes."""
+    peak = kept = sizes[0]
+    for left, right in pairwise(checkpoints):
+        kept += sizes[right]
+        peak = max(peak, kept + segment_peak(sizes, left, right))
+    return peak
 
 
 def segment_sum_directly(sizes: Sequence[int]) -> Segmentation:
