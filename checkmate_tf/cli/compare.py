@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 
 from rich.console import Console
@@ -15,15 +15,13 @@ from checkmate_tf.cli.arguments import (
     NO_ANSWER,
     SOLVED,
     add_solver_arguments,
-    check_folder,
-    check_picture,
     load_solver_file,
+    table_console,
     whole_number,
 )
 from checkmate_tf.cli.comparison_tables import best_table, results_table, without_result
-from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.interrupts import noted_interrupts
-from checkmate_tf.progress import comparison_progress
+from checkmate_tf.progress import counted_progress
 from solvers import CheckmateError, ComputationGraph
 from solvers.comparison import Row, cases, run_cases, write_csv
 
@@ -56,10 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run every solver under every budget on every graph; Ctrl-C keeps the rows that are done."""
     load_solver_file(arguments.solver_file)
-    if arguments.csv is not None:
-        check_folder(arguments.csv)
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
     budgets, after_budgets = _files_apart(arguments.budget)
     solvers, after_solvers = _files_apart(arguments.solver)
     paths = list(dict.fromkeys([*arguments.graphs, *after_budgets, *after_solvers]))
@@ -76,10 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.seed,
         arguments.backend,
     )
-    with noted_interrupts() as interrupts, comparison_progress(len(to_run)) as show:
+    with noted_interrupts() as interrupts, counted_progress("runs", len(to_run)) as show:
+        ended = count(1)
 
         def on_row(row: Row) -> None:
-            show(row)
+            show(next(ended), f"{row.solver} at {row.budget}: {row.status}")
             interrupts.pass_on()  # the solver that was running has answered with what it had
 
         rows = run_cases(to_run, arguments.jobs, on_row)

@@ -6,7 +6,6 @@ import argparse
 from datetime import datetime
 
 from checkmate_tf.cli.arguments import SOLVED
-from checkmate_tf.cli.steps import step_in_words
 from checkmate_tf.planning.kept.plan_store import (
     VARIABLE,
     Entry,
@@ -15,6 +14,7 @@ from checkmate_tf.planning.kept.plan_store import (
     read_entry,
     remove,
 )
+from checkmate_tf.plans.line import step_in_words
 from solvers import CheckmateError, format_bytes
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import SOLVED, check_picture
-from checkmate_tf.cli.consoles import table_console
+from checkmate_tf.cli.arguments import SOLVED, table_console
 from checkmate_tf.cli.target import STEP, add_batch_size, load_traced
 from checkmate_tf.graph.operation_costs import OperationCost, costs_of_nodes, costs_of_operations
 from checkmate_tf.progress import measuring_progress
@@ -40,8 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure MODULE:FUNCTION, or show the costs that a saved graph holds."""
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
     if ":" in arguments.target and not Path(arguments.target).exists():
         title, rows, unit, notes = _of_function(arguments)
     else:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder
-from checkmate_tf.cli.consoles import table_console
+from checkmate_tf.cli.arguments import SOLVED, table_console
 from profiles.profile_files import read_profile, save_profile
 from profiles.store import cache_folder, forget, profile_files
 
@@ -47,7 +46,6 @@ def _list(arguments: argparse.Namespace) -> None:
 
 
 def _merge(arguments: argparse.Namespace) -> None:
-    check_folder(arguments.output)
     first, *others = map(read_profile, arguments.files)
     for other in others:
         first = first.merged(other)

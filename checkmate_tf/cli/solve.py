@@ -16,10 +16,9 @@ from checkmate_tf.cli.arguments import (
     NO_ANSWER,
     SOLVED,
     add_solver_arguments,
-    check_folder,
     load_solver_file,
+    table_console,
 )
-from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.plans.documents import document_of
 from checkmate_tf.progress import solver_progress
 from solvers import (
@@ -74,8 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
     graph = ComputationGraph.load(arguments.graph)
     budget = parse_budget(arguments.budget)
     find_solver(arguments.solver)
-    if arguments.output is not None:
-        check_folder(arguments.output)
     options: dict[str, Any] = {"backend": arguments.backend} if arguments.backend else {}
     options |= {"fallback": True} if arguments.fallback else {}
     with solver_progress(graph, arguments.time_limit) as show:

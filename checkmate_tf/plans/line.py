@@ -1,7 +1,12 @@
-"""One line about a plan: what it saves, what it costs, how long it took, what became of it."""
+"""One line about a plan: what it saves and costs, how long it took; and one about its step."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from checkmate_tf.phases import number_of
+from checkmate_tf.plans.layers import model_name
 from checkmate_tf.plans.plan import Plan
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
@@ -51,7 +56,7 @@ def line_about(plan: Plan, source: str) -> str:
         f"{unchanged} → {after / size:.0f} {unit} {how} "
         f"(budget {plan.budget / of_budget[1]:.0f} {of_budget[0]}{why})",
         extra_in_words(plan),
-        f"{done} in {_seconds(sum(plan.seconds.values()))}" if plan.seconds else "",
+        f"{done} in {number_of(sum(plan.seconds.values()))} s" if plan.seconds else "",
         source,
     ]
     return ", ".join(filter(None, parts))
@@ -70,5 +75,28 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+def step_in_words(document: Mapping[str, Any]) -> str:
+    """What tells the step of a plan.json from others; older files don't say all of it.
+
+    Example:
+        >>> nodes = [{"name": f"net/conv_{number}/relu"} for number in range(3)]
+        >>> origin = {"batch_size": 16, "optimizer": "adam"}
+        >>> step_in_words(
+        ...     {
+        ...         "graph": "train_step",
+        ...         "computation_graph": {"nodes": nodes},
+        ...         "step": {"origin": origin},
+        ...     }
+        ... )
+        'net (train_step), batch 16, adam'
+    """
+    name = document["graph"]
+    model = model_name(str(each.get("name", "")) for each in document["computation_graph"]["nodes"])
+    origin = (document.get("step") or {}).get("origin") or {}
+    batch = origin.get("batch_size")
+    parts = [
+        f"{model} ({name})" if model else name,
+        f"batch {batch}" if batch else "",
+        origin.get("optimizer", ""),
+    ]
+    return ", ".join(filter(None, parts))
