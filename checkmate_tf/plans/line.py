@@ -37,8 +37,7 @@ def line_about(plan: Plan, source: str) -> str:
         '130 → 57 MiB forecast (budget 58 MiB; not measured: trial_run=False)'
     """
     before = plan.compiled_baseline_peak or plan.measured_baseline_peak or plan.baseline_peak
-    after = plan.compiled_peak or plan.measured_peak or plan.predicted_peak
-    unit, size = _unit_of(min(before, after, plan.budget))
+    unit, size = _unit_of(min(before, plan.peak, plan.budget))
     of_budget = (unit, size) if plan.budget < _MOST * size else _unit_of(plan.budget)
     unchanged = f"{before / size:.0f}"
     if plan.measured_baseline_peak is None and plan.measured_peak is not None:
@@ -53,7 +52,7 @@ def line_about(plan: Plan, source: str) -> str:
     why = f"; not measured: {plan.why_forecast}" if how == "forecast" and plan.why_forecast else ""
     done = "planned" if is_new else "ready"
     parts = [
-        f"{unchanged} → {after / size:.0f} {unit} {how} "
+        f"{unchanged} → {plan.peak / size:.0f} {unit} {how} "
         f"(budget {plan.budget / of_budget[1]:.0f} {of_budget[0]}{why})",
         extra_in_words(plan),
         f"{done} in {number_of(sum(plan.seconds.values()))} s" if plan.seconds else "",

@@ -11,9 +11,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.phases import in_words
-from checkmate_tf.plans.documents import document_of, read, read_document
-from checkmate_tf.plans.html import as_html
-from checkmate_tf.plans.table import by_layers, layer_rows, peak_lines
+from checkmate_tf.plans.documents import document_of, plain_fields, read, read_document
+from checkmate_tf.plans.table import as_html, by_layers, cost_name
 from solvers import CheckmateError, ComputationGraph, Schedule, Solution, format_bytes
 from solvers.graph import input_order_peak
 from solvers.graph.files import read_json, write_whole
@@ -179,16 +178,14 @@ class Plan:
         Args:
             with_graph: put the graph in; without it only who has the graph can read the plan.
         """
-        solution = self.solution
         step = {
-            **{name: getattr(self, name) for name in _OF_A_STEP},
+            **{name: getattr(self, name) for name in plain_fields(Plan) if name != "budget"},
             "notes": list(self.notes),
-            "why_forecast": self.why_forecast,
             "seconds": dict(self.seconds),
-            "solution": {name: getattr(solution, name) for name in _OF_THE_SOLVER},
-            "origin": None if self.origin is None else _origin_document(self.origin),
+            "solution": {name: getattr(self.solution, name) for name in _OF_THE_SOLVER},
+            "origin": self.origin and asdict(self.origin),
         }
-        return {**document_of(self.graph, solution, self.budget, with_graph), "step": step}
+        return {**document_of(self.graph, self.solution, self.budget, with_graph), "step": step}
 
     @classmethod
     def from_json(cls, document: Any, graph: ComputationGraph | None = None) -> Plan:
@@ -202,30 +199,32 @@ class Plan:
         overhead = simulation.cost / graph.one_pass_cost - 1 if graph.one_pass_cost else 0.0
         budget = read(document, "budget", int)
         if document.get("step") is None:
-            baseline = input_order_peak(graph)
-            schedule = solution.schedule
-            return cls(graph, schedule, budget, simulation.peak, baseline, overhead, solution)
+            peaks = simulation.peak, input_order_peak(graph)
+            return cls(graph, solution.schedule, budget, *peaks, overhead, solution)
         step = read(document, "step", dict)
-        of_the_solver = read(step, "solution", dict)
-        sizes = {name: read(of_the_solver, name, (int, type(None))) for name in _OF_THE_SOLVER}
-        seconds = read(step, "seconds", dict)
+        asked, seconds = read(step, "solution", dict), read(step, "seconds", dict)
+        sizes = {name: read(asked, name, (int, type(None))) for name in _OF_THE_SOLVER}
+        step = {"why_forecast": "", **step, "budget": budget}  # older files don't say why
         return cls(
             graph=graph,
             schedule=solution.schedule,
-            budget=budget,
             overhead=overhead,
             solution=replace(solution, **sizes),
             notes=tuple(map(str, read(step, "notes", list))),
-            why_forecast=str(step.get("why_forecast", "")),  # older files don't say it
             origin=_origin(step.get("origin")),
             seconds={name: read(seconds, name, (int, float)) for name in seconds},
-            **{name: read(step, name, kinds) for name, kinds in _OF_A_STEP.items()},
+            **{name: read(step, name, kinds) for name, kinds in plain_fields(cls).items()},
         )
+
+    @property
+    def peak(self) -> int:
+        """Bytes that the step takes by this plan: as compiled or measured, or else predicted."""
+        return self.compiled_peak or self.measured_peak or self.predicted_peak
 
     @property
     def cost_name(self) -> str:
         """What the cost model counts; only seconds are time."""
-        return {"s": "time", "": "cost"}.get(self.graph.cost_unit, self.graph.cost_unit)
+        return cost_name(self.graph)
 
     def _asked(self) -> str:
         """The solver counts live values; what allocators waste is no part of its budget."""
@@ -274,9 +273,8 @@ class Plan:
 
     def __repr__(self) -> str:
         """Short, as its graph is not; `print` tells more."""
-        peak = self.compiled_peak or self.measured_peak or self.predicted_peak
         extra = f"{100 * self.overhead:.1f} % more {self.cost_name}"
-        sizes = f"{format_bytes(peak)} of {format_bytes(self.budget)}"
+        sizes = f"{format_bytes(self.peak)} of {format_bytes(self.budget)}"
         return f"<Plan of {self.graph.name!r}: {sizes}, {extra}>"
 
     def __str__(self) -> str:
@@ -290,26 +288,7 @@ class Plan:
         if len(self.schedule) <= _DRAWN_AT_ONCE:
             with suppress(CheckmateError):  # without matplotlib the tables do
                 picture = self.plot()
-        layers = layer_rows(self.graph, self.schedule)
-        peak = peak_lines(self.graph, self.schedule)
-        return as_html(self._facts(), self.notes, layers, peak, picture)
-
-
-_OF_A_STEP: dict[str, Any] = {
-    "predicted_peak": int,
-    "baseline_peak": int,
-    "measured_peak": (int, type(None)),
-    "first_peak": (int, type(None)),
-    "measured_baseline_peak": (int, type(None)),
-    "compiled_peak": (int, type(None)),
-    "compiled_baseline_peak": (int, type(None)),
-    "compilations": int,
-}
-"""Fields of a `Plan` in bytes, and what they may be."""
-
-
-def _origin_document(origin: Origin) -> dict[str, Any]:
-    return {**asdict(origin), "workspaces": list(origin.workspaces)}
+        return as_html(self._facts(), self.notes, self.graph, self.schedule, picture)
 
 
 def _origin(document: Any) -> Origin | None:
@@ -317,19 +296,12 @@ def _origin(document: Any) -> Origin | None:
         return None
     if not isinstance(document, dict):
         raise CheckmateError("field-invalid", f"origin is {document!r}; an object is expected")
-    document = {"batch_size": None, "optimizer": "", **document}  # older files don't say it
-    workspaces = read(document, "workspaces", list)
+    workspaces = read(document, "workspaces", (list, tuple))
     if not all(type(each) is int and each >= 0 for each in workspaces):
         raise CheckmateError("field-invalid", "origin: workspaces are not all sizes in bytes")
-    return Origin(
-        content=read(document, "content", str),
-        workspaces=tuple(workspaces),
-        resident=read(document, "resident", int),
-        device=read(document, "device", str),
-        tensorflow=read(document, "tensorflow", str),
-        batch_size=read(document, "batch_size", (int, type(None))),
-        optimizer=read(document, "optimizer", str),
-    )
+    document = {"batch_size": None, "optimizer": "", **document}  # older files don't say it
+    known = {name: read(document, name, kinds) for name, kinds in plain_fields(Origin).items()}
+    return Origin(workspaces=tuple(workspaces), **known)
 
 
 def _compiled(peak: int | None) -> str:
