@@ -93,14 +93,36 @@ def add_solver_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_solver_file(path: Path | None) -> None:
-    """Run a file that registers solvers with `solvers.register`, if one is given.
+def prepare(arguments: argparse.Namespace) -> None:
+    """What is done before a command runs, whichever of these arguments it has.
+
+    Files that could not be written are refused, before hours are spent on what goes into them; and
+    a file that registers solvers with `solvers.register` is run.
 
     Raises:
-        CheckmateError: it can't be read, or fails, or registers nothing.
+        CheckmateError: a file's folder does not exist, or it is a folder itself; a picture's name
+            says no format that there is; a file of solvers can't be read, or fails, or registers
+            nothing.
     """
-    if path is None:
-        return
+    for name in ("output", "csv", "plot", "picture"):
+        path: Path | None = getattr(arguments, name, None)
+        if path is None:
+            continue
+        if not path.parent.is_dir():
+            why = f"the folder {path.parent} does not exist"
+            raise CheckmateError("file-unwritable", f"{path}: {why}")
+        if path.is_dir():
+            why = "is a folder; a file name is expected"
+            raise CheckmateError("file-unwritable", f"{path}: {why}")
+        if name in ("plot", "picture"):
+            from checkmate_tf.picture_files import check_format  # matplotlib takes a while
+
+            check_format(path)
+    if getattr(arguments, "solver_file", None) is not None:
+        _load_solvers(arguments.solver_file)
+
+
+def _load_solvers(path: Path) -> None:
     known = len(SOLVERS)
     try:
         # Not a module that could be imported by name: so processes get its functions themselves.
@@ -115,25 +137,3 @@ def load_solver_file(path: Path | None) -> None:
         raise CheckmateError(
             "solver-file-empty", f"{path}: registers no solver; decorate one with @solvers.register"
         )
-
-
-def check_files(arguments: argparse.Namespace) -> None:
-    """Refuse files that could not be written, before hours are spent on what goes into them.
-
-    Raises:
-        CheckmateError: the folder does not exist, or it is a folder itself, or a picture's name
-            says no format that there is.
-    """
-    for name in ("output", "csv", "plot", "picture"):
-        path: Path | None = getattr(arguments, name, None)
-        if path is None:
-            continue
-        if not path.parent.is_dir():
-            why = f"the folder {path.parent} does not exist"
-            raise CheckmateError("file-unwritable", f"{path}: {why}")
-        if path.is_dir():
-            raise CheckmateError("file-unwritable", f"{path}: is a folder; a file name is expected")
-        if name in ("plot", "picture"):
-            from checkmate_tf.picture_files import check_format  # matplotlib takes a while
-
-            check_format(path)

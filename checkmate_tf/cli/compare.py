@@ -15,7 +15,6 @@ from checkmate_tf.cli.arguments import (
     NO_ANSWER,
     SOLVED,
     add_solver_arguments,
-    load_solver_file,
     table_console,
     whole_number,
 )
@@ -53,7 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run every solver under every budget on every graph; Ctrl-C keeps the rows that are done."""
-    load_solver_file(arguments.solver_file)
     budgets, after_budgets = _files_apart(arguments.budget)
     solvers, after_solvers = _files_apart(arguments.solver)
     paths = list(dict.fromkeys([*arguments.graphs, *after_budgets, *after_solvers]))

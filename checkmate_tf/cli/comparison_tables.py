@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Literal
 
 from rich.table import Table
 
 from solvers import Status, format_bytes
 from solvers.comparison import FAILED, Row
 
-_PLAIN: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 1, 0, 0)}
+_WRAPPED = ("budget", "best: the quickest first")
+_NUMBERS = ("overhead %", "peak", "bound %", "gap %", "s")
 
 _EQUAL = 1e-9
 """Relative difference under which two costs are the same."""
@@ -18,11 +19,7 @@ _EQUAL = 1e-9
 
 def best_table(rows: Sequence[Row]) -> Table:
     """For every budget the solvers of least cost, the quickest first, and the highest bound."""
-    table = Table(**_PLAIN)
-    table.add_column("budget")
-    for heading in ("overhead %", "bound %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("best: the quickest first")
+    table = _table("budget", "overhead %", "bound %", "best: the quickest first")
     for budget, asked in _by_budget(rows).items():
         solved = sorted((row for row in asked if row.cost is not None), key=lambda row: row.seconds)
         # A bound for one order of the nodes does not hold for another.
@@ -45,13 +42,7 @@ def best_table(rows: Sequence[Row]) -> Table:
 
 def results_table(rows: Sequence[Row]) -> Table:
     """The rows with a schedule or a bound; overhead and bound in % of one pass."""
-    table = Table(**_PLAIN)
-    table.add_column("budget")
-    table.add_column("solver", no_wrap=True)
-    for heading in ("overhead %", "peak", "bound %", "gap %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    table.add_column("s", justify="right", no_wrap=True)
+    table = _table("budget", "solver", "overhead %", "peak", "bound %", "gap %", "status", "s")
     for row in rows:
         if _has_result(row):
             table.add_row(
@@ -86,6 +77,14 @@ def without_result(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{status}{at}: {', '.join(names)}"
 
 
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for each in headings:
+        side: Literal["right", "left"] = "right" if each in _NUMBERS else "left"
+        table.add_column(each, justify=side, no_wrap=each not in _WRAPPED)
+    return table
+
+
 def _has_result(row: Row) -> bool:
     return row.cost is not None or row.bound is not None
 
@@ -96,10 +95,8 @@ def _is_infeasible(rows: Sequence[Row]) -> bool:
 
 
 def _by_budget(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    grouped: dict[str, list[Row]] = {}
-    for row in rows:
-        grouped.setdefault(row.budget, []).append(row)
-    return grouped
+    budgets = dict.fromkeys(row.budget for row in rows)
+    return {budget: [row for row in rows if row.budget == budget] for budget in budgets}
 
 
 def _number(value: float | None) -> str:

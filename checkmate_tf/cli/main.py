@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from checkmate_tf import __version__
-from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED, check_files
+from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED, prepare
 from checkmate_tf.progress import said_in_lines
 from solvers.errors import CheckmateError
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         arguments = parser().parse_args(argv)
-        check_files(arguments)
+        prepare(arguments)
         with said_in_lines():
             status: int = _command(arguments.command).run(arguments)
         sys.stdout.flush()
