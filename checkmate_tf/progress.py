@@ -135,9 +135,9 @@ def display(
     progress = Progress(*kept, console=console, transient=True, disable=not is_seen)
     if notebook:
         show = (line or NotebookLine()).show
-        progress.live = _TextLive(show, progress.get_renderable, _PER_SECOND)
+        progress.live = _TextLive(show, progress.get_renderable, 1 / _PER_SECOND)
     elif not terminal:
-        progress.live = _TextLive(_seldom(print_to_stderr), progress.get_renderable, 1 / _SECONDS)
+        progress.live = _TextLive(print_to_stderr, progress.get_renderable, _SECONDS, seldom=True)
     token = _IS_TAKEN.set(True)
     try:
         with progress:
@@ -153,36 +153,31 @@ class _TextLive(Live):
         self,
         show: Callable[[str], None],
         get_renderable: Callable[[], RenderableType],
-        per_second: float,
+        seconds: float,
+        seldom: bool = False,
     ) -> None:
-        """`show` gets the text of what `get_renderable` makes, so many times a second."""
-        self._show = show
+        """`show` gets the text of what `get_renderable` makes, every so many `seconds`.
+
+        It does so when something begins or ends as well, unless `seldom`.
+        """
+        self._show, self._waits = show, 0.9 * seconds if seldom else 0.0
+        self._shown = time.monotonic()
         super().__init__(
             console=_text_console(),
-            refresh_per_second=per_second,
+            refresh_per_second=1 / seconds,
             transient=True,
             get_renderable=get_renderable,
         )
 
     def refresh(self) -> None:
         """Show what there is to be shown now."""
+        if time.monotonic() - self._shown < self._waits:
+            return
+        self._shown = time.monotonic()
         console = _text_console()
         with console.capture() as captured:
             console.print(self.get_renderable())
         self._show(captured.get().strip())
-
-
-def _seldom(show: Callable[[str], None]) -> Callable[[str], None]:
-    """Shows a text if some seconds have gone by since the last one, or since the beginning."""
-    last = time.monotonic()
-
-    def show_seldom(text: str) -> None:
-        nonlocal last
-        if time.monotonic() - last >= 0.9 * _SECONDS:
-            last = time.monotonic()
-            show(text)
-
-    return show_seldom
 
 
 def _text_console() -> Console:
