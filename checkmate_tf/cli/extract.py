@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from checkmate_tf.cli.arguments import SOLVED
-from checkmate_tf.cli.target import add_costs, add_step, cost_model, load_traced
+from checkmate_tf.cli.target import add_costs, add_step, cost_model, load_program
 from checkmate_tf.progress import measuring_progress
 
 
@@ -24,10 +24,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Save the computation graph of MODULE:FUNCTION, with costs by a named model."""
     from checkmate_tf.graph.cost_models import step_costs
     from checkmate_tf.graph.extraction import extract_program
-    from checkmate_tf.trace.program import resolve
 
     costs = cost_model(arguments)
-    program = resolve(load_traced(arguments.function, arguments.batch_size), arguments.batch_size)
+    program = load_program(arguments.function, arguments.batch_size)
     with measuring_progress() as progress:
         step = step_costs(costs, program, progress)
     graph = extract_program(program, step.model).graph

@@ -14,6 +14,7 @@ from checkmate_tf.cli.arguments import add_search_arguments, whole_number
 from solvers.errors import CheckmateError
 
 if TYPE_CHECKING:
+    from checkmate_tf.trace.program import Program
     from profiles.profile import Profile
 
 STEP = (
@@ -24,7 +25,7 @@ STEP = (
 
 
 def add_step(parser: argparse.ArgumentParser) -> None:
-    """What `load_traced` reads: a step, and the size of batches that a signature leaves open."""
+    """What `load_program` reads: a step, and the size of batches that a signature leaves open."""
     parser.add_argument("function", metavar="MODULE:FUNCTION", help=STEP)
     add_batch_size(parser)
 
@@ -103,8 +104,8 @@ def cost_model(arguments: argparse.Namespace, elsewhere: bool = False) -> str | 
     return load_profile(path, arguments.other_device or elsewhere)
 
 
-def load_traced(target: str, batch_size: int | None) -> Any:
-    """The ConcreteFunction of the step behind MODULE:FUNCTION.
+def load_program(target: str, batch_size: int | None) -> Program:
+    """The program of the step behind MODULE:FUNCTION.
 
     It is for batches of any size where `batch_size`, the largest that occurs, is given.
 
@@ -113,9 +114,10 @@ def load_traced(target: str, batch_size: int | None) -> Any:
     """
     from checkmate_tf.sizing.arguments import parse_step
     from checkmate_tf.sizing.one_trace import traced_for
+    from checkmate_tf.trace.program import resolve
 
     step, batch = load_step(target)
-    return traced_for(parse_step(step), batch, batch_size)
+    return resolve(traced_for(parse_step(step), batch, batch_size), batch_size)
 
 
 def load_step(target: str) -> tuple[Any, Any]:
