@@ -21,7 +21,6 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -260,9 +259,6 @@ def measuring_progress() -> Iterator[Callable[[Iterable[Operation]], Iterator[Op
 _TOLD = 0.05
 """Seconds of a phase that are worth a line; shorter ones are counted with its next."""
 
-_CURRENT: ContextVar[PlanningDisplay | None] = ContextVar("planning", default=None)
-"""The display of what is planned now."""
-
 
 class PlanningDisplay:
     """One line for all of planning: its phases with their seconds, and what goes on now.
@@ -287,7 +283,7 @@ class PlanningDisplay:
         self._verbose = verbose
         self._line = NotebookLine() if verbose and in_notebook() else None
         self._progress = Progress(disable=True)
-        self._task = TaskID(0)
+        self._task = self._progress.add_task("")
         self._told: dict[str, float] = {}  # seconds that were announced
 
     @contextmanager
@@ -350,10 +346,14 @@ class PlanningDisplay:
             announce(code, line, print_to_stderr if self._line is None else self._line.show)
 
 
+_NOBODY_LOOKS = PlanningDisplay(verbose=0)
+_CURRENT = ContextVar("planning", default=_NOBODY_LOOKS)
+"""The display of what is planned now."""
+
+
 def say(what: str) -> None:
     """Say in the display of planning what the phase under way does; without one, nothing."""
-    if (current := _CURRENT.get()) is not None:
-        current.say(what)
+    _CURRENT.get().say(what)
 
 
 def say_report(graph: ComputationGraph) -> Callable[[Report], None]:
@@ -363,11 +363,9 @@ def say_report(graph: ComputationGraph) -> Callable[[Report], None]:
 
 def detail(code: str, line: str) -> None:
     """Announce a line to those who asked for details of what is planned now."""
-    if (current := _CURRENT.get()) is not None:
-        current.detail(code, line)
+    _CURRENT.get().detail(code, line)
 
 
 def announce_beside(code: str, line: str) -> None:
     """Announce a line, beside the display of planning if there is one."""
-    current = _CURRENT.get()
-    (announce if current is None else current.announce)(code, line)
+    _CURRENT.get().announce(code, line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, groupby
@@ -182,18 +182,17 @@ def _without_result(rows: Sequence[Row]) -> Iterator[str]:
     possible = {
         budget: asked for budget, asked in _by_budget(rows).items() if not _is_infeasible(asked)
     }
-    budgets: dict[tuple[str, str], list[str]] = {}
+    budgets: dict[tuple[str, str], list[str]] = defaultdict(list)
     for budget, asked in possible.items():
         for row in asked:
             if not _has_result(row):
                 status = f"{FAILED} with {row.note}" if row.status == FAILED else row.status
-                budgets.setdefault((status, row.solver), []).append(budget)
-    solvers: dict[tuple[str, str], list[str]] = {}
+                budgets[status, row.solver].append(budget)
+    solvers: dict[str, list[str]] = defaultdict(list)
     for (status, solver), befallen in budgets.items():
         at = "" if len(befallen) == len(possible) else f" at {', '.join(befallen)}"
-        solvers.setdefault((status, at), []).append(solver)
-    for (status, at), names in solvers.items():
-        yield f"{status}{at}: {', '.join(names)}"
+        solvers[f"{status}{at}"].append(solver)
+    yield from (f"{what}: {', '.join(names)}" for what, names in solvers.items())
 
 
 def _table(*headings: str) -> Table:

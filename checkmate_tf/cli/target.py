@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 import os
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.cli.arguments import add_search_arguments, whole_number
@@ -151,14 +151,12 @@ def _made_by(found: Any, target: str) -> Any:
 
 
 def _found(target: str) -> Any:
-    module_name, _, name = target.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module_name)
-        for part in name.split("."):
-            found = getattr(found, part)
+        if not target.partition(":")[2]:
+            raise ValueError("no function is named")
+        return resolve_name(target)
     except (ModuleNotFoundError, AttributeError, ValueError) as error:
         raise CheckmateError(
             "target-not-found", f"{target}: {error}; MODULE:FUNCTION is expected"
         ) from error
-    return found
