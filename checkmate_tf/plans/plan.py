@@ -239,27 +239,21 @@ class Plan:
         order = ", in this order" if solution.bound_order == "fixed" else ""
         return f"at most {percent:.2f} % above the least for that{order}"
 
-    def _first_step(self) -> str:
-        """Said where it held more than the later ones."""
-        most = self.measured_peak or self.predicted_peak
-        if self.first_peak is None or self.first_peak <= most:
-            return ""
-        return f"{format_bytes(self.first_peak)} (measured while kernels were chosen)"
-
     def _facts(self) -> list[tuple[str, str]]:
         """What is known of the plan, each with its name or, below another such, without one."""
         recomputations = len(self.schedule) - len(self.graph)
-        unchanged = self.measured_baseline_peak
+        most, first = self.measured_peak or self.predicted_peak, self.first_peak
+        first = first if first is not None and first > most else None
         total, _, phases = in_words(self.seconds).partition(": ")
         rows = [
             ("budget", format_bytes(self.budget)),
-            ("peak, unchanged step", f"{format_bytes(self.baseline_peak)} (predicted)"),
-            ("", f"{format_bytes(unchanged)} (measured)" if unchanged else ""),
-            ("", _compiled(self.compiled_baseline_peak)),
-            ("peak, this plan", f"{format_bytes(self.predicted_peak)} (predicted)"),
-            ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
-            ("", _compiled(self.compiled_peak)),
-            ("", self._first_step()),
+            ("peak, unchanged step", _known(self.baseline_peak, "predicted")),
+            ("", _known(self.measured_baseline_peak, "measured")),
+            ("", _known(self.compiled_baseline_peak, "compiled")),
+            ("peak, this plan", _known(self.predicted_peak, "predicted")),
+            ("", _known(self.measured_peak, "measured")),
+            ("", _known(self.compiled_peak, "compiled")),
+            ("", _known(first, "measured while kernels were chosen")),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("recomputed", f"{recomputations} of {len(self.graph)} nodes"),
             (f"extra {self.cost_name}", f"{100 * self.overhead:.1f} % (predicted)"),
@@ -304,8 +298,8 @@ def _origin(document: Any) -> Origin | None:
     return Origin(workspaces=tuple(workspaces), **known)
 
 
-def _compiled(peak: int | None) -> str:
-    return "" if peak is None else f"{format_bytes(peak)} (compiled)"
+def _known(peak: int | None, how: str) -> str:
+    return "" if peak is None else f"{format_bytes(peak)} ({how})"
 
 
 class PlanToCome:
