@@ -43,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             lines = _lines(read_entry(path))
         except (CheckmateError, KeyError, TypeError):
             lines = ["broken"]
-        for number, line in enumerate([*lines, path.name]):
-            print(f"{'    ' * (number > 0)}{line}")
+        print("\n    ".join([*lines, path.name]))
     print(f"{len(files)} plan{'s' * (len(files) > 1)} in {folder}")
     return SOLVED
 

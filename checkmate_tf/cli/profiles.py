@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from checkmate_tf.cli.arguments import SOLVED, table_console
 from profiles.profile_files import read_profile, save_profile
@@ -31,11 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("device")
-    table.add_column("TensorFlow", no_wrap=True)
-    table.add_column("operations", justify="right")
-    table.add_column("file", overflow="fold")
+    columns = (Column("operations", justify="right"), Column("file", overflow="fold"))
+    table = Table("device", Column("TensorFlow", no_wrap=True), *columns, box=None, pad_edge=False)
     for path in profile_files():
         profile = read_profile(path)
         table.add_row(profile.device, profile.tensorflow, str(len(profile.entries)), str(path))

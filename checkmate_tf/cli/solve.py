@@ -89,9 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     if status_text(solution) == "bound":
         return SOLVED
     if solution.schedule is None:
-        missing = _what_is_missing(solution, graph)
-        told = "; ".join(filter(None, (missing, share_meant(budget))))
-        print(f"checkmate-tf: {told}", file=sys.stderr)
+        told = filter(None, (_what_is_missing(solution, graph), share_meant(budget)))
+        print(f"checkmate-tf: {'; '.join(told)}", file=sys.stderr)
     failures = {Status.INFEASIBLE: INFEASIBLE, Status.TIMEOUT: NO_ANSWER}
     return failures.get(solution.status, SOLVED)
 
