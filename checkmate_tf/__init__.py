@@ -10,9 +10,9 @@ TensorFlow is imported when a name is first used.
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from checkmate_tf.hidden_packages import refuse_hidden_packages
 
 if TYPE_CHECKING:
     from checkmate_tf.attaching import restore
@@ -57,7 +57,20 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-refuse_hidden_packages()
+
+def _refuse_hidden_packages() -> None:
+    """Where a `solvers.py` of the user's, say, hides the package beside this one: name the file."""
+    home = Path(__file__).resolve().parents[1]
+    for name in ("solvers", "profiles"):
+        spec = find_spec(name)
+        places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
+        found = next(filter(None, places), None)
+        if found is None or Path(found).resolve().parent != home / name:
+            where = f"is hidden by {found}; rename that" if found else "is not installed"
+            raise ImportError(f"checkmate_tf needs its package {name!r}, which {where}", name=name)
+
+
+_refuse_hidden_packages()
 
 
 def __getattr__(name: str) -> Any:

@@ -21,11 +21,11 @@ from checkmate_tf.planning.preparation import structure_of
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS
 from checkmate_tf.planning.trial.trial_run import has_generators
-from checkmate_tf.planning_display import PlanningDisplay
 from checkmate_tf.plans.line import line_about
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.emit import xla_compiles_parts
 from checkmate_tf.program.rewrite import as_function, in_place_of, rewrite_extracted
+from checkmate_tf.progress import PlanningDisplay
 from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.keras_models import (

@@ -37,8 +37,7 @@ from checkmate_tf.trace.keras_models import (
 )
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Traced, Tracer
-from checkmate_tf.user_errors import users_lines
-from checkmate_tf.user_warnings import warn_user
+from checkmate_tf.user_warnings import users_lines, warn_user
 from profiles.tensorflow_internals import (
     a_tape_may_record,
     caller_is_converted,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import types
@@ -17,8 +18,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from checkmate_tf import __version__
-from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED
-from checkmate_tf.cli.consoles import replace_unknown_signs
+from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED, prepare
 from checkmate_tf.progress import said_in_lines
 from solvers.errors import CheckmateError
 
@@ -50,9 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         >>> main(["solve", "nowhere.json", "--budget", "80%"])
         2
     """
-    replace_unknown_signs()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a sign that its encoding lacks is a "?"
+        sys.stdout.reconfigure(errors="replace")
     try:
         arguments = parser().parse_args(argv)
+        prepare(arguments)
         with said_in_lines():
             status: int = _command(arguments.command).run(arguments)
         sys.stdout.flush()

@@ -12,9 +12,9 @@ from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.expectation import Expectation
 from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
-from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.forecast import Forecast, forecast_of
+from checkmate_tf.progress import detail
 from solvers import Schedule, Solution, solve
 from solvers.graph import input_order_peak
 

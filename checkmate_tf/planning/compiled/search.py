@@ -29,10 +29,10 @@ from checkmate_tf.planning.settings import (
     COMPILED_WASTE,
     WORTH_A_COMPILATION,
 )
-from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.rewrite import emit_schedule, function_of
+from checkmate_tf.progress import detail
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user

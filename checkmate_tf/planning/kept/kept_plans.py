@@ -26,8 +26,8 @@ from checkmate_tf.planning.kept.kept_plan import OTHER_STEP, KeptPlan, kept_plan
 from checkmate_tf.planning.kept.step_content import step_content
 from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning_display import announce_beside
 from checkmate_tf.plans.plan import Plan
+from checkmate_tf.progress import announce_beside
 from checkmate_tf.trace.program import Program
 from profiles.devices import default_device, device_name
 from profiles.measure.compiled_workspaces import compiler_name

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf import planning_display
+from checkmate_tf import progress
 from checkmate_tf.cli.main import main
 from checkmate_tf.devices.current import current_device, planned_as
 from checkmate_tf.devices.measure import held_bytes
@@ -35,7 +35,7 @@ def made(step, x, tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CHECKMATE_TF_PLANS", str(folder))
-        patch.setattr(planning_display, "announce", lambda code, line, show=None: said.append(line))
+        patch.setattr(progress, "announce", lambda code, line, show=None: said.append(line))
         kept, result = start(step, x)
     return folder, kept, result, said
 

@@ -14,8 +14,15 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf import phases, progress
 from checkmate_tf.phases import phase
-from checkmate_tf.planning_display import PlanningDisplay, announce_beside, detail, say
-from checkmate_tf.progress import said_in_lines, solver_progress, spoken_progress
+from checkmate_tf.progress import (
+    PlanningDisplay,
+    announce_beside,
+    detail,
+    said_in_lines,
+    say,
+    solver_progress,
+    spoken_progress,
+)
 from solvers import format_bytes
 from solvers.graph.layer_graphs import unit_chain
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
