@@ -98,9 +98,7 @@ _ROWS = {
     "Placeholder": Facts(buffer="given", elements="elsewhere"),
     # Variables.
     "ReadVariableOp": Facts(buffer="given", variable="reads"),
-    "ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp": Facts(
-        variable="reads"
-    ),
+    "ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp": Facts(variable="reads"),
     "AssignVariableOp": Facts(variable="overwrites", workspace="none"),
     "AssignAddVariableOp AssignSubVariableOp": Facts(variable="adds", workspace="none"),
     "ResourceApply* ResourceSparseApply* ResourceStridedSliceAssign*": Facts(variable="writes"),
@@ -232,9 +230,12 @@ def facts(kind: str) -> Facts:
         True
     """
     known = TABLE.get(kind)
-    if known is not None:
-        return known
-    return next((row for name, row in _FAMILIES.items() if fnmatchcase(kind, name)), Facts())
+    return next(iter(families(kind)), Facts()) if known is None else known
+
+
+def families(kind: str) -> list[Facts]:
+    """The rows for types of such a name, whether or not it has a row of its own."""
+    return [row for name, row in _FAMILIES.items() if fnmatchcase(kind, name)]
 
 
 def types(test: Callable[[Facts], bool]) -> frozenset[str]:
