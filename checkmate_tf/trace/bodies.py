@@ -14,11 +14,8 @@ from profiles.tensorflow_internals import (
 )
 
 LOOPS = types(lambda each: each.runs == "loop")
-
 CALLS = types(lambda each: each.runs == "call")
-
 BRANCHES = types(lambda each: each.runs == "branch")
-
 RUN_FUNCTIONS = LOOPS | CALLS | BRANCHES
 
 _COMPILED = "_XlaMustCompile"

@@ -139,17 +139,7 @@ class Emitter:
         control_inputs: Iterable[Any] = (),
     ) -> Any:
         """As `create`, of another kind of operation, which does what `operation` is there for."""
-        copy = create_operation(
-            self.target,
-            kind,
-            inputs,
-            control_inputs,
-            name=operation.name.rsplit("/", 1)[-1],
-            attributes=attributes,
-            device=operation.device,
-        )
-        self._copy_traceback(operation, copy)
-        return copy
+        return self._create(operation, inputs, control_inputs, attributes, kind=kind)
 
     def _zero_and_one(self, device: str) -> tuple[Any, Any]:
         """The vectors (0) and (1), made once on each device."""
@@ -178,13 +168,14 @@ class Emitter:
         attributes: dict[str, Any],
         name: str | None = None,
         device: str | None = None,
+        kind: str | None = None,
     ) -> Any:
         # The bodies of While, If and calls are named by attributes and looked up in the graph.
         for function in functions_of(operation):
             add_function(function_in_graph(self.source, function), self.target)
         copy = create_operation(
             self.target,
-            operation.type,
+            kind or operation.type,
             inputs,
             control_inputs,
             name=name or operation.name.rsplit("/", 1)[-1],

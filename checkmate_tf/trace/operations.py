@@ -20,22 +20,13 @@ from profiles.tensorflow_internals import (
 )
 
 VIEWS = types(lambda each: each.buffer == "view")
-
 NO_GRADIENTS = types(lambda each: each.stops_gradients)
-
 PASS_THROUGH = types(lambda each: each.is_its_input)
-
 SOURCES = types(lambda each: each.buffer == "given")
-
 READ_ONLY = types(lambda each: each.variable == "reads")
-
-READS = READ_ONLY & SOURCES
-"""Their output shares the variable's buffer."""
-
+READS = READ_ONLY & SOURCES  # their output shares the variable's buffer
 OVERWRITES = types(lambda each: each.variable == "overwrites")
-
 COPIES_ITS_INPUTS = types(lambda each: each.workspace == "copies")
-
 ELEMENTWISE = types(lambda each: each.buffer == "in place")
 
 _PACKAGES = Path(__file__).parents[2]
@@ -85,6 +76,13 @@ def under_views(tensor: Any) -> Any:
     """The tensor whose buffer `tensor` shares."""
     while tensor.op.type in VIEWS:
         tensor = tensor.op.inputs[tensor.value_index if tensor.op.type == "IdentityN" else 0]
+    return tensor
+
+
+def passed_through(tensor: Any) -> Any:
+    """The tensor that `tensor` is, under names that say nothing; checks and reshapes say more."""
+    while tensor.op.type in PASS_THROUGH:
+        tensor = tensor.op.inputs[tensor.value_index]
     return tensor
 
 

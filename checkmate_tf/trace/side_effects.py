@@ -23,7 +23,7 @@ from profiles.tensorflow_internals import (
 
 def changes_only_variables(concrete: Any) -> bool:
     """Whether running the step changes nothing but variables that it has captured."""
-    return not any(map(_may_change_more, _kinds(concrete)))
+    return not any(map(_may_change_more, {node.op for node in _nodes(concrete)}))
 
 
 def draws_by_seed(concrete: Any) -> bool:
@@ -66,16 +66,11 @@ def _may_change_more(kind: str) -> bool:
     return definition is None or bool(definition.is_stateful)
 
 
-def _kinds(concrete: Any) -> set[str]:
-    """Types of all operations of the step, those in the bodies of calls and loops included.
+def _nodes(concrete: Any) -> Iterator[Any]:
+    """NodeDefs of all operations of the step, those in the bodies of calls and loops included.
 
     A body that is not found is there by its name, which is no type.
     """
-    return {node.op for node in _nodes(concrete)}
-
-
-def _nodes(concrete: Any) -> Iterator[Any]:
-    """The NodeDefs of the same operations."""
     graph = concrete.graph
     pending: list[str] = []
     for operation in graph.get_operations():

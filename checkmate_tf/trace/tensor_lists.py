@@ -129,7 +129,7 @@ def _loop_bytes(loop: Any, size: Size) -> tuple[int | None, ...]:
     # Two lists may share their elements. Those that the gradient reads are held the longest.
     for place in sorted(range(len(body.outputs)), key=lambda each: _is_overwritten(body, each)):
         if body.outputs[place].dtype == tf.variant:
-            elements = _elements(body, place)
+            elements = _added_to(body, body.outputs[place], ("Placeholder", "TensorListPopBack"))
             added[place] = _all_bytes(elements, counted, _most_added(loop, body, place), size)
             counted.update(map(tensor_key, elements or ()))
     return tuple(added)
@@ -158,13 +158,8 @@ def _is_overwritten(body: Body, place: int) -> bool:
     return bool(under_views(body.outputs[place]).op.type != "TensorListPushBack")
 
 
-def _elements(body: Body, place: int) -> list[Any] | None:
-    """What one iteration adds to the list that it returns at `place`; None if unknown."""
-    return _added_to(body, body.outputs[place], ("Placeholder", "TensorListPopBack"))
-
-
 def _added_to(body: Body, tensor: Any, known: Collection[str]) -> list[Any] | None:
-    """Elements that are added to a list that operations of these types have made."""
+    """Elements that are added to a list that operations of these types have made; else None."""
     found = []
     tensor = under_views(tensor)
     while (added := _added_by(tensor.op)) is not None:
