@@ -141,7 +141,7 @@ def floating_point_operations(operation: Operation) -> float:
     elements = max((each.elements for each in (*inputs, *outputs)), default=0)
     if rule == "terms":
         return float(elements * max(1, len(inputs) - 1))
-    return float(elements * rule) if isinstance(rule, int) else float(elements)
+    return float(elements * (rule if isinstance(rule, int) else 1))
 
 
 def does_products(operation: Operation) -> bool:

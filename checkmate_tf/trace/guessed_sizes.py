@@ -93,7 +93,7 @@ class Sizes:
             return _Guess(most, max((each.rows for each in read), default=0))
         rule = facts(operation.type).rows
         if operation.type in VIEWS:
-            rows = read[tensor.value_index if operation.type == "IdentityN" else 0].bytes // row
+            rows = read[tensor.value_index].bytes // row
         elif rule == "divided":  # its parts together are what it is given
             rows = -(-read[0].rows // len(operation.outputs))
         elif rule == "stitched":

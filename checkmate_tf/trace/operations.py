@@ -75,7 +75,7 @@ def _is_stateful_type(kind: str) -> bool:
 def under_views(tensor: Any) -> Any:
     """The tensor whose buffer `tensor` shares."""
     while tensor.op.type in VIEWS:
-        tensor = tensor.op.inputs[tensor.value_index if tensor.op.type == "IdentityN" else 0]
+        tensor = tensor.op.inputs[tensor.value_index]
     return tensor
 
 
