@@ -85,12 +85,9 @@ def _added_by(operation: Any) -> Any | None:
 def _added(operation: Any, size: Size) -> int | None:
     if facts(operation.type).elements in ("none", "elsewhere"):
         return 0
-    added = _added_by(operation)
-    if added is not None:
-        return size(added)
-    if operation.type == "TensorListFromTensor":
-        return size(operation.inputs[0])
-    return None
+    is_made_of_it = operation.type == "TensorListFromTensor"
+    added = operation.inputs[0] if is_made_of_it else _added_by(operation)
+    return None if added is None else size(added)
 
 
 def _branch_bytes(branch: Any, size: Size) -> tuple[int | None, ...]:
