@@ -108,9 +108,12 @@ _ROWS = {
     # Elementwise.
     "Abs Expm1 Inv Reciprocal Sign Tan Erfc Ceil Floor Round Rint LogicalNot Elu Selu Softsign "
     "ClipByValue Div DivNoNan MulNoNan FloorDiv FloorMod Xdivy Xlogy EluGrad SeluGrad "
-    "LeakyReluGrad SoftplusGrad SoftsignGrad SqrtGrad RsqrtGrad InvGrad ReciprocalGrad": Facts(
-        buffer="in place"
-    ),
+    "LeakyReluGrad SoftplusGrad SoftsignGrad SqrtGrad RsqrtGrad InvGrad ReciprocalGrad "
+    "Acos Acosh Asin Asinh Atan Atan2 Atanh Cosh Sinh LogicalAnd LogicalOr Mod NextAfter "
+    "TruncateDiv TruncateMod Xlog1py BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 "
+    "BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Dawsn Digamma Erfinv Expint "
+    "FresnelCos FresnelSin Igamma IgammaGradA Igammac Lgamma Ndtri Polygamma RandomGammaGrad "
+    "Spence Zeta FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient": Facts(buffer="in place"),
     "Add AddV2 Sub Maximum Minimum Relu Relu6 ReluGrad Relu6Grad": Facts(
         buffer="in place", workspace="none", xla="anew"
     ),
