@@ -201,11 +201,12 @@ class Emitter:
 
     def create_shared(
         self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
-    ) -> None:
+    ) -> Any:
         """As `create`, of what stands for `operation` from now on."""
         copy = self.create(operation, inputs, control_inputs)
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             self.provide(original, made)
+        return copy
 
     def emit_anywhere(self, operation: Any) -> Any | None:
         """Copy `operation` onto whatever stands for its inputs, for shape inference alone.
@@ -221,10 +222,9 @@ class Emitter:
             copy_variable_content(operation.outputs[0], handle)
             self.provide(operation.outputs[0], handle)
             return None
-        copy = self.create(operation, [self.provided(each) for each in operation.inputs])
+        copy = self.create_shared(operation, [self.provided(each) for each in operation.inputs])
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             keep_what_is_known(original, made)
-            self.provide(original, made)
         return copy
 
 
