@@ -20,16 +20,14 @@ import tensorflow as tf
 from checkmate_tf.trace.bodies import LOOPS, RUN_FUNCTIONS, Body, bodies, is_compiled
 from checkmate_tf.trace.program import Program, resolve_body
 from checkmate_tf.trace.signatures import signature
-from profiles.measure.workspaces import SMALLEST, WITHOUT_WORKSPACE
+from profiles.measure.workspaces import SMALLEST
+from profiles.operation_facts import facts
 from profiles.tensorflow_internals import (
     copy_of_definition,
     function_definition,
     function_in_graph,
     function_of_definition,
 )
-
-_FREE = WITHOUT_WORKSPACE | frozenset(["MatMul", "BatchMatMulV2", "Transpose"])
-"""Operations that need little beside their outputs, and that Grappler rewrites where it can."""
 
 _MADE: WeakValueDictionary[str, Any] = WeakValueDictionary()
 """Functions by name: a step is emitted several times while it is planned."""
@@ -85,7 +83,7 @@ def _in_order(body: Body, graph: Any) -> Any | None:
 
 
 def _is_large(program: Program, operation: Any) -> bool:
-    if operation.type in _FREE:
+    if facts(operation.type).workspace in ("none", "little"):
         return False
     return signature(program.sized[operation.name]).bytes_moved >= SMALLEST
 

@@ -13,37 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.trace.operations import VIEWS, under_views
+from checkmate_tf.trace.operations import under_views
 from checkmate_tf.trace.program import Program
-
-_CONVOLUTION_GRADIENTS = {
-    "Conv2DBackpropFilter": (0, 2),
-    "Conv2DBackpropInput": (1, 2),
-    "Conv3DBackpropFilterV2": (0, 2),
-    "Conv3DBackpropInputV2": (1, 2),
-    "DepthwiseConv2dNativeBackpropFilter": (0, 2),
-    "DepthwiseConv2dNativeBackpropInput": (1, 2),
-}
-"""By type: the operand that is there long before, and the gradient that comes late."""
-
-_KEPT = frozenset(
-    "Add AddV2 AddN Sub BiasAdd Relu Relu6 LeakyRelu ReluGrad Relu6Grad Maximum Minimum Select "
-    "SelectV2 Cast ConcatV2 Pad PadV2 MirrorPad Slice StridedSlice Tile Transpose "
-    "FusedBatchNormV3".split()
-)
-"""Types of operations that XLA computes anew for every reader, and that end in no product."""
-
-_PRODUCTS = frozenset(["Mul", "Square", "SquaredDifference", "RealDiv", "TanhGrad", "SigmoidGrad"])
-"""Types that end in a product, which is rounded together with a sum that reads it."""
-
-_COMPUTED_IN_READERS = _KEPT | _PRODUCTS | VIEWS | {"Neg"}
-"""Types of operations that XLA computes in the loops of what reads them."""
-
-_ADD_UP = frozenset(
-    "Sum Mean Prod BiasAddGrad L2Loss Softmax LogSoftmax SoftmaxCrossEntropyWithLogits "
-    "SparseSoftmaxCrossEntropyWithLogits FusedBatchNormV3 FusedBatchNormGradV3".split()
-)
-"""Types that add up what they read."""
+from profiles.operation_facts import facts
 
 _BITS = {2: tf.uint16, 4: tf.uint32, 8: tf.uint64}
 """By bytes of a floating-point number: what holds its bits."""
@@ -98,7 +70,7 @@ def operand_to_tie(program: Program, operation: Any) -> Any | None:
         return None
 
     def rank(place: int) -> tuple[bool, int]:
-        is_product = under_views(operation.inputs[place]).op.type in _PRODUCTS
+        is_product = facts(under_views(operation.inputs[place]).op.type).xla == "product"
         return is_product, sized.inputs[place].shape.num_elements() or 0
 
     return operation.inputs[min(places, key=rank)]
@@ -121,23 +93,23 @@ def keepable(program: Program) -> set[int]:
     summed = {
         tensor.producer
         for number, operation in enumerate(program.operations)
-        if operation.type in _ADD_UP
+        if facts(operation.type).adds_up
         for tensor in program.reads[number]
     }
     return {
         number
         for number, operation in enumerate(program.operations)
-        if operation.type in _KEPT and number not in summed
+        if facts(operation.type).xla == "anew" and number not in summed
     }
 
 
 def computed_in_readers(program: Program, nodes: Sequence[Sequence[int]]) -> set[int]:
     """Which of `nodes`, groups of operations of `program`, XLA can compute in what reads them."""
-    types = [operation.type for operation in program.operations]
+    rules = [facts(operation.type).xla for operation in program.operations]
     return {
         node
         for node, members in enumerate(nodes)
-        if all(types[each] in _COMPUTED_IN_READERS for each in members)
+        if all(rules[each] in ("in readers", "anew", "product") for each in members)
     }
 
 
@@ -148,8 +120,9 @@ def late_gradient(operation: Any, copies_early: bool) -> tuple[Any, Any] | None:
     `copies_early`. Elsewhere it may so copy kernels, and leaves activations as they are: a tie
     would be a copy.
     """
-    places: Sequence[int] | None = _CONVOLUTION_GRADIENTS.get(operation.type)
-    if places is None or not (copies_early or "BackpropInput" in operation.type):
+    row = facts(operation.type)
+    places = row.early_and_late
+    if places is None or not (copies_early or row.arithmetic == "input gradient"):
         return None
     early, late = (operation.inputs[place] for place in places)
     return early, late

@@ -136,17 +136,7 @@ class Emitter:
         control_inputs: Iterable[Any] = (),
     ) -> Any:
         """As `create`, of another kind of operation, which does what `operation` is there for."""
-        copy = create_operation(
-            self.target,
-            kind,
-            inputs,
-            control_inputs,
-            name=operation.name.rsplit("/", 1)[-1],
-            attributes=attributes,
-            device=operation.device,
-        )
-        self._copy_traceback(operation, copy)
-        return copy
+        return self._create(operation, inputs, control_inputs, attributes, kind=kind)
 
     def _zero_and_one(self, device: str) -> tuple[Any, Any]:
         """The vectors (0) and (1), made once on each device."""
@@ -175,13 +165,14 @@ class Emitter:
         attributes: dict[str, Any],
         name: str | None = None,
         device: str | None = None,
+        kind: str | None = None,
     ) -> Any:
         # The bodies of While, If and calls are named by attributes and looked up in the graph.
         for function in functions_of(operation):
             add_function(function_in_graph(self.source, function), self.target)
         copy = create_operation(
             self.target,
-            operation.type,
+            kind or operation.type,
             inputs,
             control_inputs,
             name=name or operation.name.rsplit("/", 1)[-1],
@@ -207,11 +198,12 @@ class Emitter:
 
     def create_shared(
         self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
-    ) -> None:
+    ) -> Any:
         """As `create`, of what stands for `operation` from now on."""
         copy = self.create(operation, inputs, control_inputs)
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             self.provide(original, made)
+        return copy
 
     def emit_anywhere(self, operation: Any) -> Any | None:
         """Copy `operation` onto whatever stands for its inputs, for shape inference alone.
@@ -227,10 +219,9 @@ class Emitter:
             copy_variable_content(operation.outputs[0], handle)
             self.provide(operation.outputs[0], handle)
             return None
-        copy = self.create(operation, [self.provided(each) for each in operation.inputs])
+        copy = self.create_shared(operation, [self.provided(each) for each in operation.inputs])
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             keep_what_is_known(original, made)
-            self.provide(original, made)
         return copy
 
 

@@ -9,15 +9,8 @@ import tensorflow as tf
 from profiles.devices import device_name
 from profiles.measure.measurement import NotMeasurableError, measure_workspace
 from profiles.operation import Operation
+from profiles.operation_facts import facts
 from profiles.store import known_profile
-
-WITHOUT_WORKSPACE = frozenset(
-    "Add AddN AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt "
-    "Maximum Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN ConcatV2 "
-    "Slice Tile "
-    "AssignVariableOp AssignAddVariableOp AssignSubVariableOp".split()
-)
-"""Kernels that go through their inputs once and need nothing beside their output."""
 
 SMALLEST = 256 * 1024
 """Bytes moved under which an operation's workspace does not matter."""
@@ -58,7 +51,7 @@ class MeasuredWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run."""
-        if operation.type in WITHOUT_WORKSPACE or operation.bytes_moved < SMALLEST:
+        if facts(operation.type).workspace == "none" or operation.bytes_moved < SMALLEST:
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)
