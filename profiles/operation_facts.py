@@ -190,7 +190,7 @@ _ROWS = {
     ),
     "Conv2DBackpropInputV2": Facts(xla="alone", arithmetic="input gradient"),
     "Conv2DBackpropFilterV2": Facts(xla="alone", arithmetic="filter gradient"),
-    # XLA's gradient of max pooling is written anew: rewriting/max_pool_gradient.py.
+    # XLA's gradient of max pooling is written anew: program/max_pool_gradient.py.
     "MaxPool*Grad* AvgPool*Grad*": Facts(xla="alone", arithmetic="pooling gradient"),
     "MaxPool* AvgPool*": Facts(xla="alone", arithmetic="pooling"),
     # Random numbers, checks, functions and lists.
