@@ -13,9 +13,8 @@ from checkmate_tf.planning.expectation import Expectation
 from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.program.forecast import Forecast, forecast_of
 from checkmate_tf.progress import detail
-from solvers import Schedule, Solution, solve
+from solvers import Solution, solve
 from solvers.graph import input_order_peak
 
 
@@ -53,7 +52,7 @@ class PlanMaker:
         graph = question.extracted.graph
         assert solution.schedule is not None
         assert solution.cost is not None
-        expected = self.forecast(solution.schedule)
+        expected = question.forecast(solution.schedule)
         plan = Plan(
             graph=graph,
             schedule=solution.schedule,
@@ -66,13 +65,6 @@ class PlanMaker:
             measured_baseline_peak=question.measured_baseline_peak,
         )
         return Candidate(plan, expected)
-
-    def forecast(self, schedule: Schedule) -> Forecast:
-        """The peaks of steps by a schedule."""
-        question = self.question
-        layouts = question.layout.and_alike() if question.layout is not None else ()
-        extracted, device = question.extracted, question.device
-        return forecast_of(extracted, schedule, device, question.resident, device.limit(), layouts)
 
     def tried(self, candidate: Candidate) -> Candidate:
         """The candidate after a trial run, where one is possible."""

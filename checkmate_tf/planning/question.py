@@ -8,6 +8,8 @@ from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.program.forecast import Forecast, forecast_of
+from solvers import Schedule
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ class Question:
         arriving = sum(self.layout.arriving) if self.layout is not None else None
         program = self.extracted.program
         return arriving is not None and arriving <= program.argument_bytes + program.constant_bytes
+
+    def forecast(self, schedule: Schedule) -> Forecast:
+        """The peaks of steps by a schedule."""
+        layouts = self.layout.and_alike() if self.layout is not None else ()
+        device = self.device
+        return forecast_of(self.extracted, schedule, device, self.resident, device.limit(), layouts)
 
     @property
     def limit(self) -> int:

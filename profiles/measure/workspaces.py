@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import tensorflow as tf
 
 from profiles.devices import device_name
 from profiles.measure.measurement import NotMeasurableError, measure_workspace
-from profiles.operation import Operation
+from profiles.operation import Operation, TensorSize
 from profiles.operation_facts import facts
 from profiles.store import known_profile
 
 SMALLEST = 256 * 1024
 """Bytes moved under which an operation's workspace does not matter."""
+
+
+_MOST_ELEMENTS = 2**31 - 1
+"""Of a tensor that is measured: kernels for GPUs end the process where their indices overflow."""
 
 
 def stored_workspaces(device: str = "CPU:0") -> dict[Operation, int]:
@@ -58,10 +64,15 @@ class MeasuredWorkspaces:
         return self.known[operation]
 
     def _measure(self, operation: Operation) -> int:
-        try:
-            workspace = measure_workspace(operation, self.device)
-        except NotMeasurableError:
-            workspace = None
+        workspace = None
+        tensors = *operation.inputs, *operation.outputs
+        if max(map(_elements, tensors), default=0) <= _MOST_ELEMENTS:
+            with suppress(NotMeasurableError):
+                workspace = measure_workspace(operation, self.device)
         if workspace is None:
             self.unknown.append(operation)
         return workspace or 0
+
+
+def _elements(size: TensorSize) -> int:
+    return math.prod(size.shape)

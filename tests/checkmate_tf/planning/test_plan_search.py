@@ -15,7 +15,7 @@ from keras import layers
 import checkmate_tf
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.planning import plan_maker, plan_search
+from checkmate_tf.planning import plan_search
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.plan_maker import PlanMaker
 from checkmate_tf.planning.plan_search import PlanSearch
@@ -242,7 +242,7 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
     resident, much = graph.fixed_bytes, graph.fixed_bytes + 100 * allowed
     question = Question(extracted, resident, resident + allowed, 0, much, ())
     worst = Forecast((much, much))
-    monkeypatch.setattr(plan_maker, "forecast_of", lambda *_: worst)
+    monkeypatch.setattr(Question, "forecast", lambda *_: worst)
     asked: list[float] = []
     solved = ScheduleSolver.solved
 
