@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from checkmate_tf.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from checkmate_tf.attaching import restore
     from checkmate_tf.decorator import rematerialize
@@ -55,7 +57,6 @@ __all__ = [
     "rewrite",
     "tradeoff",
 ]
-__version__ = "0.1.0"
 
 
 def _refuse_hidden_packages() -> None:

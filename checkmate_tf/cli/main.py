@@ -17,9 +17,9 @@ import types
 from collections.abc import Sequence
 from typing import NoReturn
 
-from checkmate_tf import __version__
 from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED, prepare
 from checkmate_tf.progress import said_in_lines
+from checkmate_tf.version import __version__
 from solvers.errors import CheckmateError
 
 # Each is a module of this folder with `add_arguments(parser)` and `run(arguments) -> int`.

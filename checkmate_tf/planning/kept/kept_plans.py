@@ -29,6 +29,7 @@ from checkmate_tf.planning.request import Request
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import announce_beside
 from checkmate_tf.trace.program import Program
+from checkmate_tf.version import __version__
 from profiles.devices import default_device, device_name
 from profiles.measure.compiled_workspaces import compiler_name
 from profiles.profile import Profile
@@ -162,9 +163,6 @@ class KeptPlans:
 
     def key(self, content: str) -> dict[str, Any]:
         """What a kept plan depends on, besides what the device holds."""
-        # Not at the head of this file: the package's own names are looked up when they are used.
-        from checkmate_tf import __version__
-
         request, device = self._request, default_device()
         optimizer = {**_ON_BY_DEFAULT, **tf.config.optimizer.get_experimental_options()}
         key = {
