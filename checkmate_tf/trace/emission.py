@@ -179,14 +179,15 @@ class Emitter:
             attributes=attributes,
             device=device or operation.device,
         )
-        self._copy_traceback(operation, copy)
+        self.copy_traceback(operation, copy)
         return copy
 
-    def _copy_traceback(self, original: Any, copy: Any) -> None:
+    def copy_traceback(self, original: Any, copy: Any) -> None:
         """Let the errors of `copy` name the lines of the user's code that made `original`.
 
         TensorFlow records the lines that create an operation; those of a copy are this package's.
-        A slice of them takes 20 KB, and few operations are made at lines of their own.
+        Once read they take 20 KB, as long as the operation is there. Few operations are made at
+        lines of their own, so that all that are made at the same ones share them, also originals.
         """
         lines = original.traceback
         if lines is None:
@@ -194,7 +195,9 @@ class Emitter:
         if lines not in self._tracebacks:
             kept = lines[:]
             self._tracebacks[kept] = kept
-        set_traceback(copy, self._tracebacks[lines])
+        shared = self._tracebacks[lines]
+        for operation in (original, copy):
+            set_traceback(operation, shared)
 
     def create_shared(
         self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()

@@ -24,7 +24,6 @@ from profiles.tensorflow_internals import (
     body_of_function,
     captured_tensors,
     function_in_graph,
-    set_traceback,
 )
 
 
@@ -118,10 +117,10 @@ class _Function:
         """In a topological order."""
         return topological(self.graph.get_operations())
 
-    def traceback(self, operation: Any) -> Any | None:
-        """The user's lines that made `operation`."""
+    def original(self, operation: Any) -> Any | None:
+        """What `operation` is in the traced graph."""
         try:
-            return self.traced.get_operation_by_name(operation.name).traceback  # type: ignore[union-attr]
+            return self.traced.get_operation_by_name(operation.name)  # type: ignore[union-attr]
         except (AttributeError, KeyError):
             return None
 
@@ -179,7 +178,7 @@ class _Inliner:
         )
         return InlinedFunction(self.concrete, self.target, inputs, outputs)
 
-    def _copy(self, operation: Any, place: _Place, traceback: Any | None = None) -> None:
+    def _copy(self, operation: Any, place: _Place, original: Any | None = None) -> None:
         if is_taken_apart(operation):
             self._copy_body(operation, place)
             return
@@ -193,8 +192,8 @@ class _Inliner:
             name=place.name(operation),
             device=operation.device or place.device,
         )
-        if traceback is not None:
-            set_traceback(copy, traceback[:])
+        if original is not None:
+            self.emitter.copy_traceback(original, copy)
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             keep_what_is_known(original, made)
             place.values[tensor_key(original)] = made
@@ -230,7 +229,7 @@ class _Inliner:
             done={},
         )
         for operation in function.operations:
-            self._copy(operation, inside, function.traceback(operation))
+            self._copy(operation, inside, function.original(operation))
         for original, returned in zip(call.outputs, function.graph.outputs, strict=True):
             made = inside.values[tensor_key(returned)]
             keep_what_is_known(original, made)
