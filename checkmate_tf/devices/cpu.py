@@ -13,6 +13,7 @@ from typing import Any
 from checkmate_tf.devices.device import Device, Order, take_one_piece
 from checkmate_tf.devices.layout import MemoryLayout, memory_layout
 from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
+from profiles.tensorflow_internals import one_dnn_is_on
 
 _LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 """The environment variable that limits the CPU's allocator."""
@@ -43,9 +44,24 @@ class Cpu(Device):
     tries_kernels: bool = False
     moves_values: bool = True
     scatter: float = 0.01
-    is_shared: bool = True
+    is_host: bool = True
     copies_early: bool = True
     has_exact_compiler: bool = False  # its allocator gives XLA a larger piece where it has one
+
+    def counted_by(self) -> str:
+        """See `Device`.
+
+        Example:
+            >>> Cpu("CPU:0").counted_by().partition(",")[0] in (
+            ...     "", "TensorFlow's BFC allocator", "oneDNN's allocator"
+            ... )
+            True
+        """
+        if held_bytes(self.name) is None:
+            return ""
+        if not counts_small_buffers():
+            return "oneDNN's allocator, but for buffers below 256 KiB"
+        return "oneDNN's allocator" if one_dnn_is_on() else "TensorFlow's BFC allocator"
 
     def size(self) -> int | None:
         """The least of what its allocator, the container and the host may have."""

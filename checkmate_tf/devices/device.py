@@ -45,7 +45,7 @@ class Device:
         scatter: share of a step's activations by which steps that repeat what a trial run did may
             hold more. On a GPU the variables lay beside their copies then (of 11 small steps up to
             1.8 % more, of those of 100 MiB and more none).
-        is_shared: all devices of its kind have one allocator.
+        is_host: it is the host's processor; all logical CPUs have one allocator.
         copies_early: XLA's scheduler makes transposed copies of a convolution's operands at the
             very start, unless they wait for the gradient.
         is_here: steps can run on it.
@@ -57,7 +57,7 @@ class Device:
     tries_kernels: bool = True
     moves_values: bool = False
     scatter: float = 0.02
-    is_shared: bool = False
+    is_host: bool = False
     copies_early: bool = False
     is_here: bool = True
     has_exact_compiler: bool = True
@@ -76,6 +76,12 @@ class Device:
     def held(self) -> int:
         """Bytes that its allocator holds now; 0 where it keeps no count."""
         return held_bytes(self.name) or 0
+
+    def counted_by(self) -> str:
+        """What counts its memory, in words; "" where nothing does."""
+        if held_bytes(self.name) is None:
+            return ""
+        return os.environ.get("TF_GPU_ALLOCATOR") or "TensorFlow's BFC allocator"
 
     def size(self) -> int | None:
         """Bytes that it has in all, or was given; None where nothing tells."""

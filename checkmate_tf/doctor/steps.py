@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.decorator import rematerialize
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.doctor.finding import Finding
 from checkmate_tf.phases import in_words
@@ -22,7 +23,6 @@ from checkmate_tf.planning.kept.plan_store import VARIABLE
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.workloads.models import compile_model, residual
 from checkmate_tf.workloads.trial import alternate
-from profiles.devices import default_device
 from profiles.tensorflow_internals import one_dnn_is_on
 from solvers import format_bytes
 
@@ -89,7 +89,7 @@ def _finding(batch: int, compiled: bool) -> Finding:
     off = {"arithmetic_optimization": False, "remapping": False}
     tf.config.optimizer.set_experimental_options(off)
     seen = compare(batch, compiled)
-    wrong = what_is_wrong(seen, exact=not one_dnn_is_on() and default_device() == "CPU:0")
+    wrong = what_is_wrong(seen, exact=not one_dnn_is_on() and current_device().is_host)
     size = f"residual net of {_BLOCKS} blocks, {batch} × {_SIDE}² × 3, float32, SGD with momentum"
     return Finding(not wrong, wrong or "works", (("step", size), *facts_of(seen)))
 

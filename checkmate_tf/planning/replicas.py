@@ -107,7 +107,7 @@ class _Together:
         self._program = program
         self._split = parts
         self._extracted = extracted
-        self._sharing = len(extracted) if current_device().is_shared else 1
+        self._sharing = len(extracted) if current_device().is_host else 1
 
     def held(self) -> int | None:
         """Bytes that the device holds now, for each replica; None where it keeps no count."""
