@@ -6,6 +6,7 @@ import copy
 import gc
 import threading
 import weakref
+from collections import Counter
 
 import keras
 import numpy as np
@@ -94,6 +95,36 @@ def test_no_model_outlives_its_last_reference(make, in_fit):
     keras.utils.clear_session()
     gc.collect()
     assert [each for each in alive if each() is not None] == []
+
+
+def left_of(make):
+    """How many objects of each kind a model leaves behind that was trained and dropped."""
+    keras.utils.clear_session()
+    gc.collect()
+    before = Counter(map(type, gc.get_objects()))
+    make()
+    keras.utils.clear_session()
+    gc.collect()
+    return Counter(map(type, gc.get_objects())) - before
+
+
+def test_a_model_leaves_no_more_graphs_behind_than_a_plain_one():
+    """TensorFlow keeps the graph of every step with a gradient of the user's own, as Keras has."""
+
+    def plain():
+        model = dense_model()
+        model.compile("sgd", "mse", jit_compile=False)
+        fit(model)
+
+    def ours():
+        trained(method_of_a_model, in_fit=True)
+
+    plain(), ours()  # what is made once for all
+    graph = type(tf.function(lambda: 1).get_concrete_function().graph)
+    in_plain, in_ours = left_of(plain), left_of(ours)
+    assert in_ours[graph] <= in_plain[graph]
+    assert in_ours[tf.Operation] <= in_plain[tf.Operation]
+    assert [kind for kind in in_ours if kind.__module__.startswith("checkmate_tf")] == []
 
 
 def test_a_copy_of_a_model_trains_itself():

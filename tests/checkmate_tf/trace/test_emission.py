@@ -24,3 +24,19 @@ def test_what_stands_for_a_tensor_is_found_by_its_name_and_not_its_address():
             gc.collect()
         for number in range(5):
             assert emitter.provided(source.get_tensor_by_name(f"x{number}:0")) == number
+
+
+def test_operations_made_at_one_line_share_what_is_known_of_it():
+    """TensorFlow keeps traced graphs for good, each of whose operations may have read its lines."""
+    source = tf.Graph()
+    with source.as_default():
+        originals = [tf.exp(tf.constant(float(number))).op for number in range(3)]
+    lines = [[str(frame) for frame in each.traceback] for each in originals]
+    with tf.Graph().as_default() as target:
+        emitter = Emitter(source, target)
+        for each in originals:
+            emitter.provide(each.inputs[0], tf.constant(1.0))
+        copies = [emitter.create(each, [emitter.provided(each.inputs[0])]) for each in originals]
+    for each, read in zip((*originals, *copies), lines * 2, strict=True):
+        assert [str(frame) for frame in each.traceback] == read
+    assert len({id(each.traceback) for each in (*originals, *copies)}) == 1
