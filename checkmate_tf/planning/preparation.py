@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from checkmate_tf.devices.device import Device
+from checkmate_tf.devices.device import Device, Order
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.cost_models import known_workspaces, step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_program
@@ -171,7 +171,9 @@ def begun(
     """
     with phase("extract"):
         extracted, notes = prepared(program, request, device, workspaces)
-    coming = arriving if has_run else arriving + program.constant_bytes
+    # XLA makes constants a part of what it compiles.
+    makes_constants = not has_run and device.order is not Order.COMPILED
+    coming = arriving + program.constant_bytes if makes_constants else arriving
     resident = resident_bytes(extracted.graph, device, coming)
     return PreparedStep(extracted, device, notes, arriving, resident)
 
@@ -180,9 +182,9 @@ def prepared(
     program: Program, request: Request, device: Device, workspaces: Sequence[int] | None = None
 ) -> tuple[Extraction, tuple[str, ...]]:
     """The step's graph and what the user should know of it; workspaces where they are known."""
-    if not device.is_here:
-        costs = step_costs(request.costs, program)
-        return extract_program(program, costs.model, known_workspaces(request.costs)), costs.notes
+    if not device.is_here or device.order is Order.COMPILED:  # nothing runs before training
+        costs, known = step_costs(request.costs, program), known_workspaces(request.costs)
+        return extract_program(program, costs.model, known, workspaces), costs.notes
     if _MEASURED:  # there were earlier plans
         _collect()
     if device.tries_kernels and device.name not in _MEASURED:

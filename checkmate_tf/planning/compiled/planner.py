@@ -8,8 +8,6 @@ from typing import Any
 
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.distribution.split import has_several_replicas
-from checkmate_tf.graph.cost_models import step_costs
-from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
@@ -23,8 +21,8 @@ from checkmate_tf.planning.outcome import Outcome
 from checkmate_tf.planning.planner import taken
 from checkmate_tf.planning.preparation import (
     PreparedStep,
+    begun,
     planning_of,
-    resident_bytes,
     resolved,
 )
 from checkmate_tf.planning.question import Question
@@ -152,14 +150,10 @@ class CompiledPlanner:
             )
         _refuse_outer_tensors(program.concrete)
         unchanged = self._as_it_is(program)
-        with phase("extract"):
-            costs = step_costs(self._request.costs, program)
-            extracted = extract_program(program, costs.model, workspaces=unchanged.workspaces)
         coming = program.argument_bytes * batches if arriving is None else arriving
         device = current_device().compiled()
-        resident = resident_bytes(extracted.graph, device, coming)
-        notes = *costs.notes, *unchanged.notes
-        return PreparedStep(extracted, device, notes, coming, resident), unchanged
+        step = begun(program, self._request, device, coming, unchanged.workspaces)
+        return replace(step, notes=(*step.notes, *unchanged.notes)), unchanged
 
     def forget(self, planned: Outcome) -> None:
         """A step was over its budget: other processes are not to take its plan."""
