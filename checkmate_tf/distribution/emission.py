@@ -79,7 +79,7 @@ class _Emission:
         self.last: list[Any] = []
         for extraction, schedule in zip(step.replicas, step.schedules, strict=True):
             replica = Emission(extraction.program, self.emitter, first)
-            replica.run(lower(extraction, schedule, device))
+            replica.run(lower(extraction, schedule, device, to_emit=True))
             self._provide(replica)
             self.last += replica.last
 

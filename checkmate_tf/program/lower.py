@@ -14,17 +14,20 @@ from solvers import Schedule
 _ORDERS = {Order.IN_TURN: in_turn, Order.AS_READY: as_ready, Order.COMPILED: tied}
 
 
-def lower(extraction: Extraction, schedule: Schedule, device: Device) -> Instructions:
+def lower(
+    extraction: Extraction, schedule: Schedule, device: Device, to_emit: bool = False
+) -> Instructions:
     """The instructions that run `schedule`, in the order in which `device` runs them.
 
     Args:
         extraction: of the traced step, or of a part of it.
         schedule: node numbers of its graph.
         device: that computes.
+        to_emit: leave out which buffers they allocate and free; TensorFlow decides that by itself.
 
     Example:
         >>> import tensorflow as tf
-        >>> from checkmate_tf.devices.device import current_device
+        >>> from checkmate_tf.devices.current import current_device
         >>> from checkmate_tf.graph.extraction import extract_step
         >>> step = tf.function(lambda x: tf.reduce_sum(tf.sort(x @ x)))
         >>> extraction = extract_step(step.get_concrete_function(tf.TensorSpec((64, 64))))
@@ -36,5 +39,5 @@ def lower(extraction: Extraction, schedule: Schedule, device: Device) -> Instruc
     """
     ordered = _ORDERS[device.order](extraction, schedule, device)
     read = with_reads(extraction.program, ordered, extraction.tiny)
-    # XLA gives values their buffers by itself.
-    return read if device.order is Order.COMPILED else with_buffers(extraction, read)
+    has_its_own = to_emit or device.order is Order.COMPILED
+    return read if has_its_own else with_buffers(extraction, read)

@@ -75,7 +75,8 @@ def rewrite_extracted(
 def emit_schedule(extracted: Extraction, schedule: Schedule, arguments: Sequence[Any]) -> list[Any]:
     """Create what `schedule` says in the default graph, for the executor or for XLA."""
     device = current_device().compiled() if is_traced_for_xla() else current_device()
-    return emit(extracted.program, lower(extracted, schedule, device), arguments, device)
+    instructions = lower(extracted, schedule, device, to_emit=True)
+    return emit(extracted.program, instructions, arguments, device)
 
 
 def in_place_of(

@@ -169,6 +169,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Names], Callable[[Names], bool]]] = {
     "README.md": (dense_names, is_planned),
     "CONTRIBUTING.md": (dict, is_registered("keep_all")),
     "docs/budgets.md": (dense_names, is_planned),
+    "docs/how-it-works.md": (dict, lambda names: names["number"] == 11),
     "docs/keras.md": (image_names, classifier_is_decorated),
     "docs/custom-loops.md": (loop_names, lambda names: names["train_step"].plan is not None),
     "docs/distributed.md": (strategy_names, trains_replicas),
