@@ -29,13 +29,13 @@ def lower(
         >>> import tensorflow as tf
         >>> from checkmate_tf.devices.current import current_device
         >>> from checkmate_tf.graph.extraction import extract_step
-        >>> step = tf.function(lambda x: tf.reduce_sum(tf.sort(x @ x)))
+        >>> step = tf.function(lambda x: tf.reduce_sum(tf.sin(x @ x)))
         >>> extraction = extract_step(step.get_concrete_function(tf.TensorSpec((64, 64))))
         >>> schedule = Schedule(range(len(extraction.graph)))
         >>> operations = extraction.program.operations
-        >>> [operations[each.operation].type
-        ...  for each in lower(extraction, schedule, current_device()) if each.node is not None]
-        ['MatMul', 'TopKV2', 'Sum']
+        >>> lowered = lower(extraction, schedule, current_device())
+        >>> [operations[each.operation].type for each in lowered if each.operation is not None]
+        ['MatMul', 'Sin', 'Sum']
     """
     ordered = _ORDERS[device.order](extraction, schedule, device)
     read = with_reads(extraction.program, ordered, extraction.tiny)
