@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 def version() -> str:
     """The one that the package gives itself, read without importing what it needs."""
-    source = (HERE / "checkmate_tf" / "__init__.py").read_text(encoding="utf-8")
+    source = (HERE / "checkmate_tf" / "version.py").read_text(encoding="utf-8")
     return re.search(r'^__version__ = "(.+)"$', source, re.MULTILINE)[1]
 
 

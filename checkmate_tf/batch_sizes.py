@@ -28,24 +28,18 @@ class BatchSizes:
             return
         with self._lock:
             self.largest = max(size, self.largest or 0)
-            if self.planned is None or size <= self.planned:
-                return
-            warn_user(
-                "larger-batch-came",
-                f"a batch of {size} came, more than batch_size={self.planned}; steps are "
-                f"planned for {size} from now on",
-            )
-            self.planned = size
+            if self.planned is not None and size > self.planned:
+                self._plan_for(size, self.planned, f"steps are planned for {size} from now on")
 
     def note_inside(self, size: int, consequence: str) -> bool:
         """Note a batch that came to a step inside a larger function; whether it is too large."""
         with self._lock:
             if size <= (self.planned or self.largest or 0):
                 return False
-            known = self._said or self.largest
-            warn_user(
-                "larger-batch-came",
-                f"a batch of {size} came, more than batch_size={known}; {consequence}",
-            )
-            self.planned = size
+            self._plan_for(size, self._said or self.largest, consequence)
             return True
+
+    def _plan_for(self, size: int, known: int | None, consequence: str) -> None:
+        told = f"a batch of {size} came, more than batch_size={known}; {consequence}"
+        warn_user("larger-batch-came", told)
+        self.planned = size

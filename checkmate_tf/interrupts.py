@@ -6,9 +6,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 
+@dataclass
 class Interrupts:
     """Whether Ctrl-C was pressed.
 
@@ -16,8 +18,7 @@ class Interrupts:
         noted: it was.
     """
 
-    def __init__(self) -> None:
-        self.noted = False
+    noted: bool = False
 
     def pass_on(self) -> None:
         """Raise `KeyboardInterrupt` if Ctrl-C was pressed, also where somebody has caught it."""

@@ -8,13 +8,13 @@ inside another one counts for itself alone.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 ORDER = ("trace", "extract", "solve", "trials", "compile", "emit")
 """The phases, in the order in which they begin."""
-
 
 Show = Callable[[str, Mapping[str, float]], None]
 """Is told which phase goes on, and the seconds of each so far."""
@@ -27,35 +27,25 @@ class Stopwatch:
         seconds: of each phase so far.
     """
 
-    def __init__(self, show: Show | None = None) -> None:
-        """`show` is called whenever another phase begins or goes on."""
-        self.seconds: dict[str, float] = {}
+    def __init__(self, known: Mapping[str, float] | None = None, show: Show | None = None) -> None:
+        """As for `stopwatch`."""
+        self.seconds = defaultdict(float, known or {})
         self._show = show
         self._running: list[str] = []
         self._since = 0.0
 
-    def begin(self, name: str) -> None:
-        """Another phase begins; the one around it rests."""
-        self._count()
-        self._running.append(name)
-        self._tell()
-
-    def end(self) -> None:
-        """The innermost phase ends."""
-        self._count()
-        self._running.pop()
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._show is not None and self._running:
-            self._show(self._running[-1], self.seconds)
-
-    def _count(self) -> None:
+    def turn(self, begins: str = "") -> None:
+        """Another phase `begins`, and the one around it rests; or else the innermost one ends."""
         now = time.perf_counter()
         if self._running:
-            name = self._running[-1]
-            self.seconds[name] = self.seconds.get(name, 0.0) + now - self._since
+            self.seconds[self._running[-1]] += now - self._since
         self._since = now
+        if begins:
+            self._running.append(begins)
+        else:
+            self._running.pop()
+        if self._show is not None and self._running:
+            self._show(self._running[-1], self.seconds)
 
 
 _CURRENT: ContextVar[Stopwatch | None] = ContextVar("stopwatch", default=None)
@@ -76,8 +66,7 @@ def stopwatch(
         >>> sorted(watch.seconds), watch.seconds["trace"]
         (['solve', 'trace', 'trials'], 2.0)
     """
-    watch = Stopwatch(show)
-    watch.seconds |= known or {}
+    watch = Stopwatch(known, show)
     token = _CURRENT.set(watch)
     try:
         yield watch
@@ -88,15 +77,12 @@ def stopwatch(
 @contextmanager
 def phase(name: str) -> Iterator[None]:
     """What runs inside is `name`, a phase; without a stopwatch around it nothing is counted."""
-    watch = _CURRENT.get()
-    if watch is None:
-        yield
-        return
-    watch.begin(name)
+    watch = _CURRENT.get() or Stopwatch()
+    watch.turn(name)
     try:
         yield
     finally:
-        watch.end()
+        watch.turn()
 
 
 def seconds_so_far() -> dict[str, float]:
@@ -113,11 +99,10 @@ def in_words(seconds: Mapping[str, float]) -> str:
         '13 s: trace 1.0, solve 12'
     """
     names = sorted(seconds, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    if not names:
-        return ""
-    parts = ", ".join(f"{name} {_number(seconds[name])}" for name in names)
-    return f"{_number(sum(seconds.values()))} s: {parts}"
+    parts = ", ".join(f"{name} {number_of(seconds[name])}" for name in names)
+    return f"{number_of(sum(seconds.values()))} s: {parts}" if names else ""
 
 
-def _number(seconds: float) -> str:
+def number_of(seconds: float) -> str:
+    """Seconds, with a decimal where they are few."""
     return f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}"

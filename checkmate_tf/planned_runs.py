@@ -9,24 +9,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-import tensorflow as tf
-
-from checkmate_tf.memory.device_size import device_bytes
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes, reset_peak
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.loops_of_steps import why_nothing_can_be_recomputed
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
-from checkmate_tf.planning.planner import PlannedStep, Planner
-from checkmate_tf.planning.preparation import batches_held, structure_of
+from checkmate_tf.planning.outcome import Outcome
+from checkmate_tf.planning.planner import Planner
+from checkmate_tf.planning.preparation import structure_of
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS
 from checkmate_tf.planning.trial.trial_run import has_generators
-from checkmate_tf.planning_display import PlanningDisplay
 from checkmate_tf.plans.line import line_about
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.rewriting.replay import xla_compiles_parts
-from checkmate_tf.rewriting.rewrite import as_function, in_place_of, rewrite_extracted
+from checkmate_tf.program.emit import xla_compiles_parts
+from checkmate_tf.program.rewrite import as_function, in_place_of, rewrite_extracted
+from checkmate_tf.progress import PlanningDisplay
 from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.keras_models import (
@@ -39,7 +38,6 @@ from checkmate_tf.trace.keras_models import (
 )
 from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
 from checkmate_tf.trace.train_functions import TrainFunctions
-from profiles.devices import default_device, tries_kernels
 from profiles.measure.compilation import NotCompilableError
 from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
 from solvers import BudgetError, CheckmateError, ComputationGraph, format_bytes
@@ -223,14 +221,14 @@ class PlannedRuns:
                 result = step(*args, **kwargs)
             self._tell(planned, shown)
             if self._watch is not None:  # what planning took is no part of the first step
-                tf.config.experimental.reset_memory_stats(default_device())
+                reset_peak()
             return result
 
         return emit
 
     def planned(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None = None
-    ) -> PlannedStep | None:
+    ) -> Outcome | None:
         """The step with its plan; None where it runs without one, which is said.
 
         Args:
@@ -272,7 +270,7 @@ class PlannedRuns:
 
     def _compiled(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None
-    ) -> PlannedStep | None:
+    ) -> Outcome | None:
         """As `planned`, of a step that XLA compiles."""
         if self._neither is not None:
             raise self._neither
@@ -288,7 +286,7 @@ class PlannedRuns:
 
     def _planned_without_xla(
         self, left: WithoutXla, concrete: Any, sizes: ArgumentSizes | None, arriving: int
-    ) -> PlannedStep | None:
+    ) -> Outcome | None:
         """As `planned`, of a step that is called by itself, where XLA can't be planned for."""
         try:
             planned = self._planner.plan(concrete, sizes, arriving, self._batches)
@@ -314,19 +312,20 @@ class PlannedRuns:
     def _batches(self) -> int:
         """How many batches `fit` will put on the device while a step runs."""
         several = getattr(self._model, "steps_per_execution", 1) > 1
-        return batches_held(self._held_already, several)
+        return current_device().batches_held(self._held_already, several)
 
     def _say_if_it_is_more_than_there_is(self) -> None:
-        budget, there = self._request.budget.bytes, device_bytes()
+        budget, device = self._request.budget.bytes, current_device()
+        there = device.size()
         if budget is not None and there is not None and budget > there:
             self._say_once(
                 "budget-above-the-device",
                 f"the budget of {format_bytes(budget, there)} is more than the "
-                f"{format_bytes(there, budget)} that {default_device()} has: steps within it may "
+                f"{format_bytes(there, budget)} that {device.name} has: steps within it may "
                 "run out of memory",
             )
 
-    def _tell(self, planned: PlannedStep, shown: PlanningDisplay) -> None:
+    def _tell(self, planned: Outcome, shown: PlanningDisplay) -> None:
         """Say in one line what was planned, where it was shown."""
         plan = replace(planned.plan, seconds=dict(shown.seconds))
         self._note_plan(plan)
@@ -334,7 +333,7 @@ class PlannedRuns:
             shown.conclude("plan-made", line_about(plan, planned.source))
 
     def _watch_for(
-        self, planned: PlannedStep, leaner: Callable[[int, int], None] | None = None
+        self, planned: Outcome, leaner: Callable[[int, int], None] | None = None
     ) -> BudgetWatch | None:
         """What says that a step is over its budget, unless it is known or cannot be seen.
 
@@ -343,20 +342,20 @@ class PlannedRuns:
         if self._request.budget.least or planned.beyond_budget or held_bytes() is None:
             return None
         is_compiled = planned.plan.compiled_peak is not None
-        if is_compiled and not tries_kernels():
-            return None  # a CPU's allocator gives XLA a larger piece where it has one
+        if is_compiled and not current_device().has_exact_compiler:
+            return None
         attempts = len(self._margins[structure_of(planned.extracted.graph)])
         if not self._can_be_exchanged(planned) or attempts >= LEANER_ATTEMPTS:
             leaner = None
         forget = partial(self._planner_of(planned).forget, planned)
         return BudgetWatch(planned.plan.budget, forget, leaner, planned.is_cold)
 
-    def _planner_of(self, planned: PlannedStep) -> Planner | CompiledPlanner:
+    def _planner_of(self, planned: Outcome) -> Planner | CompiledPlanner:
         is_compiled = planned.plan.compiled_peak is not None
         return self._compiled_planner if is_compiled else self._planner
 
     def _leaner_in_fit(
-        self, planned: PlannedStep, sizes: ArgumentSizes | None, peak: int, held: int
+        self, planned: Outcome, sizes: ArgumentSizes | None, peak: int, held: int
     ) -> None:
         """Let Keras make its train function anew, by a leaner plan, for the next batch.
 
@@ -457,7 +456,7 @@ class PlannedRuns:
         self._say_once("xla-left", left.in_words)
         return result
 
-    def _can_be_exchanged(self, planned: PlannedStep) -> bool:
+    def _can_be_exchanged(self, planned: Outcome) -> bool:
         """Whether a leaner plan may take over in the middle of training."""
         return (
             self._request.trial_run
@@ -479,7 +478,7 @@ def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
     return bool(tensor.shape.is_compatible_with(shape))
 
 
-def _rewritten(planned: PlannedStep, compiled: bool, alone: bool = False) -> Callable[..., Any]:
+def _rewritten(planned: Outcome, compiled: bool, alone: bool = False) -> Callable[..., Any]:
     """The step by its plan.
 
     Args:

@@ -14,18 +14,18 @@ from typing import Any, cast
 import tensorflow as tf
 
 from checkmate_tf.batch_sizes import BatchSizes
+from checkmate_tf.devices.measure import arriving_bytes
 from checkmate_tf.distribution.strategies import (
     call_together,
     on_all_replicas,
     replica_context,
 )
-from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.planned_runs import PlannedRuns
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import Request
 from checkmate_tf.plans.plan import Plan, PlanToCome
-from checkmate_tf.rewriting.batch_guard import Sizes, call_if_larger
+from checkmate_tf.program.batch_guard import Sizes, call_if_larger
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
     attend_training,
@@ -37,8 +37,7 @@ from checkmate_tf.trace.keras_models import (
 )
 from checkmate_tf.trace.sizes import has_unknown_sizes
 from checkmate_tf.trace.tracer import Traced, Tracer
-from checkmate_tf.user_errors import users_lines
-from checkmate_tf.user_warnings import warn_user
+from checkmate_tf.user_warnings import users_lines, warn_user
 from profiles.tensorflow_internals import (
     a_tape_may_record,
     caller_is_converted,

@@ -101,7 +101,7 @@ def measure_row(name: str, side: int | None = None) -> dict[str, Any]:
 
     from checkmate_tf.graph.extraction import extract_program
     from checkmate_tf.graph.step_operations import step_operations
-    from checkmate_tf.rewriting.rewrite import rewrite_extracted
+    from checkmate_tf.program.rewrite import rewrite_extracted
     from checkmate_tf.trace.program import resolve
     from profiles.measure.surveys import survey
     from profiles.profiled import ProfiledCosts

@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import median
 
 from profiles.operation import Operation
+from profiles.operation_facts import facts
 from profiles.roofline import Device, Roofline, does_products, floating_point_operations
 
 _SMALL = 4096
@@ -37,8 +38,8 @@ def calibrated(start: Device, seconds: Mapping[Operation, float]) -> Device:
     large = [op for op in seconds if op.bytes_moved >= _LARGE]
     moves = [op for op in large if not does_products(op)]
     products = [op for op in large if does_products(op)]
-    depthwise = [op for op in products if "Depthwise" in op.type]
-    dense = [op for op in products if "Depthwise" not in op.type]
+    depthwise = [op for op in products if facts(op.type).depthwise]
+    dense = [op for op in products if not facts(op.type).depthwise]
     if moves:
         rates = [op.bytes_moved / _seconds([op], seconds, device.launch) for op in moves]
         device = replace(device, bandwidth=median(rates))

@@ -30,14 +30,6 @@ def default_device() -> str:
     return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
 
 
-def tries_kernels() -> bool:
-    """Whether `default_device` tries kernels when they first run, and takes memory for that.
-
-    So does cuDNN. The first step of a process then holds up to a third more than all later ones.
-    """
-    return not default_device().startswith("CPU")
-
-
 def check_device(device: str) -> None:
     """See whether TensorFlow has the device "CPU:0", "GPU:0", …; it would take another one.
 

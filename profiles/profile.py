@@ -48,20 +48,14 @@ class Profile:
     @cached_property
     def seconds(self) -> Mapping[Operation, float]:
         """Of the operations that were run."""
-        return {
-            operation: measured.seconds
-            for operation, measured in self.entries.items()
-            if measured.seconds is not None
-        }
+        known = {operation: each.seconds for operation, each in self.entries.items()}
+        return {operation: each for operation, each in known.items() if each is not None}
 
     @cached_property
     def workspaces(self) -> Mapping[Operation, int]:
         """Bytes, of the operations for which they are known."""
-        return {
-            operation: measured.workspace
-            for operation, measured in self.entries.items()
-            if measured.workspace is not None
-        }
+        known = {operation: each.workspace for operation, each in self.entries.items()}
+        return {operation: each for operation, each in known.items() if each is not None}
 
     def merged(self, other: Profile) -> Profile:
         """Both profiles in one; where both know an operation, `other` is right.

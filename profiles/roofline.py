@@ -14,30 +14,12 @@ from typing import ClassVar
 
 from profiles.fusion import Fusion
 from profiles.nested import Nested
-from profiles.operation import Operation
+from profiles.operation import Operation, TensorSize
+from profiles.operation_facts import facts
 
-_CONVOLUTIONS = frozenset("Conv2D Conv3D DepthwiseConv2dNative".split())
-_INPUT_GRADIENTS = frozenset(
-    "Conv2DBackpropInput Conv2DBackpropInputV2 Conv3DBackpropInputV2 "
-    "DepthwiseConv2dNativeBackpropInput".split()
+_PRODUCTS = frozenset(
+    ["convolution", "input gradient", "filter gradient", "matrix product", "einsum"]
 )
-_FILTER_GRADIENTS = frozenset(
-    "Conv2DBackpropFilter Conv2DBackpropFilterV2 Conv3DBackpropFilterV2 "
-    "DepthwiseConv2dNativeBackpropFilter".split()
-)
-_MATRIX_PRODUCTS = frozenset("MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3".split())
-
-_PRODUCTS = _CONVOLUTIONS | _INPUT_GRADIENTS | _FILTER_GRADIENTS | _MATRIX_PRODUCTS | {"Einsum"}
-
-_LOOK_AT_SHAPES_ONLY = frozenset("Shape ShapeN Size Rank BroadcastGradientArgs NoOp".split())
-
-_PER_ELEMENT = {
-    "Exp": 10, "Log": 10, "Log1p": 10, "Tanh": 15, "Sigmoid": 15, "Erf": 20, "Pow": 30, "Sin": 15,
-    "Cos": 15, "Softplus": 20, "Softmax": 20, "LogSoftmax": 20, "Sqrt": 4, "Rsqrt": 4,
-    "StatelessRandomUniformV2": 20, "StatelessRandomNormalV2": 40, "RandomUniform": 20,
-    "RandomStandardNormal": 40, "FusedBatchNormV3": 8, "FusedBatchNormGradV3": 12,
-}  # fmt: skip
-"""Floating-point operations per element of the largest tensor; 1 for all others."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +75,10 @@ class Roofline:
     def cost(self, operation: Operation) -> float:
         """Seconds of one run."""
         rate = self.device.rate
-        if "Depthwise" in operation.type:
+        row = facts(operation.type)
+        if row.depthwise:
             rate *= self.device.depthwise
-        if operation.type in _LOOK_AT_SHAPES_ONLY:
+        if row.arithmetic == "shapes":
             return self.device.launch
         arithmetic = floating_point_operations(operation) / rate
         traffic = operation.bytes_moved / self.device.bandwidth
@@ -137,41 +120,41 @@ def floating_point_operations(operation: Operation) -> float:
         return sum(map(floating_point_operations, operation.parts))
     if isinstance(operation, Nested):
         return operation.repeats * sum(map(floating_point_operations, operation.parts))
-    kind = operation.type
-    if kind in _PRODUCTS and not all(each.shape for each in operation.inputs[:2]):
+    rule, inputs, outputs = facts(operation.type).arithmetic, operation.inputs, operation.outputs
+    if rule in _PRODUCTS and not all(each.shape for each in inputs[:2]):
         # Of unknown rank, as what a Python function returned: then outputs are all that is known.
-        return float(sum(each.elements for each in operation.outputs))
-    if kind in _CONVOLUTIONS:
-        return _convolution(operation.inputs[1].shape, operation.outputs[0].elements, kind)
-    if kind in _INPUT_GRADIENTS:
-        return _convolution(operation.inputs[1].shape, operation.inputs[2].elements, kind)
-    if kind in _FILTER_GRADIENTS:
-        return _convolution(operation.outputs[0].shape, operation.inputs[2].elements, kind)
-    if kind in _MATRIX_PRODUCTS:
+        return float(sum(each.elements for each in outputs))
+    if rule == "convolution":
+        return _convolution(operation, inputs[1], outputs[0])
+    if rule == "input gradient":
+        return _convolution(operation, inputs[1], inputs[2])
+    if rule == "filter gradient":
+        return _convolution(operation, outputs[0], inputs[2])
+    if rule == "matrix product":
         return _matrix_product(operation)
-    if kind == "Einsum":
+    if rule == "einsum":
         return _einsum(operation)
-    elements = max((t.elements for t in (*operation.inputs, *operation.outputs)), default=0)
-    if kind == "AddN":
-        return float(elements * max(1, len(operation.inputs) - 1))
-    if kind.startswith(("MaxPool", "AvgPool")):
+    if rule in ("pooling", "pooling gradient"):
         # A gradient's last input has the shape of what the forward pooling put out.
-        pooled = operation.inputs[-1] if "Grad" in kind else operation.outputs[0]
+        pooled = outputs[0] if rule == "pooling" else inputs[-1]
         return float(pooled.elements * math.prod(operation.attribute("ksize") or (1,)))
-    return float(elements * _PER_ELEMENT.get(kind, 1))
+    elements = max((each.elements for each in (*inputs, *outputs)), default=0)
+    if rule == "terms":
+        return float(elements * max(1, len(inputs) - 1))
+    return float(elements * (rule if isinstance(rule, int) else 1))
 
 
 def does_products(operation: Operation) -> bool:
     """Whether its time goes into matrix products: arithmetic decides, not memory traffic."""
     parts = operation.parts if isinstance(operation, Fusion | Nested) else (operation,)
-    return any(part.type in _PRODUCTS for part in parts)
+    return any(facts(part.type).arithmetic in _PRODUCTS for part in parts)
 
 
-def _convolution(filter_shape: tuple[int, ...], forward_elements: int, kind: str) -> float:
+def _convolution(operation: Operation, weight: TensorSize, forward: TensorSize) -> float:
     # Filters are (…window, in, out); a depthwise one is (…window, in, multiplier) and every
     # output channel meets one window of one input channel.
-    weights = math.prod(filter_shape[:-2] if "Depthwise" in kind else filter_shape[:-1])
-    return 2.0 * weights * forward_elements
+    met = weight.shape[:-2] if facts(operation.type).depthwise else weight.shape[:-1]
+    return 2.0 * math.prod(met) * forward.elements
 
 
 def _matrix_product(operation: Operation) -> float:

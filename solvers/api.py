@@ -70,12 +70,10 @@ class SolverEntry:
         """
         for name in options:
             if name not in self.options:
-                close = difflib.get_close_matches(name, self.options, n=1)
-                hint = f" (did you mean {close[0]!r}?)" if close else ""
-                known = ", ".join(self.options) or "none"
                 raise SolverError(
                     "option-unknown",
-                    f"solver {self.name!r} has no option {name!r}{hint}; its options: {known}",
+                    f"solver {self.name!r} has no option {_meant(name, self.options)}; its "
+                    f"options: {', '.join(self.options) or 'none'}",
                 )
 
 
@@ -112,6 +110,12 @@ SOLVERS: dict[str, SolverEntry] = {
     )
     for row in _TABLE
 }
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """A wrong name as an error calls it, and the right one that is close to it."""
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"{name!r} (did you mean {close[0]!r}?)" if close else repr(name)
 
 
 def register(
@@ -198,10 +202,8 @@ def find_solver(name: str | SolverEntry) -> SolverEntry:
         return name
     if name in SOLVERS:
         return SOLVERS[name]
-    close = difflib.get_close_matches(str(name), SOLVERS, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
     raise SolverError(
-        "solver-unknown", f"no solver {name!r}{hint}; there are: {', '.join(SOLVERS)}"
+        "solver-unknown", f"no solver {_meant(name, SOLVERS)}; there are: {', '.join(SOLVERS)}"
     )
 
 
@@ -252,11 +254,9 @@ def solve(
     entry.check_options(options)
     wanted = parse_budget(budget)
     _check_graph(graph)
-    if wanted.least:
-        return _solve_least(graph, entry, time_limit, order, seed, on_progress, options)
-    size = wanted.in_bytes(graph.fixed_bytes, input_order_peak(graph))
+    size = 0 if wanted.least else wanted.in_bytes(graph.fixed_bytes, input_order_peak(graph))
     problem = Problem(graph, size, time_limit, order, seed, on_progress, options)
-    return _ask(entry, problem)
+    return _solve_least(entry, problem) if wanted.least else _ask(entry, problem)
 
 
 def _check_graph(graph: ComputationGraph) -> None:
@@ -283,15 +283,7 @@ def _ask(entry: SolverEntry, problem: Problem) -> Solution:
     return confirmed(problem, entry.name, given)
 
 
-def _solve_least(
-    graph: ComputationGraph,
-    entry: SolverEntry,
-    time_limit: float,
-    order: Order,
-    seed: int,
-    on_progress: Callable[[Progress], None] | None,
-    options: dict[str, Any],
-) -> Solution:
+def _solve_least(entry: SolverEntry, asked: Problem) -> Solution:
     """The cheapest schedule within the least memory that half of the time finds."""
     if "starts" not in entry.options:
         able = ", ".join(name for name, each in SOLVERS.items() if "starts" in each.options)
@@ -300,21 +292,18 @@ def _solve_least(
             f"budget 'min' is for the solvers that can begin with a schedule: {able}; "
             f"{entry.name!r} cannot",
         )
-    from solvers.local_search.least_memory import (
-        find_least_memory,  # imports numba, which takes a second
-    )
+    # It imports numba, which takes a second.
+    from solvers.local_search.least_memory import find_least_memory
 
-    started = time.monotonic()
-    least = find_least_memory(graph, order, time_limit / 2, seed)
-    starts = (*options.get("starts", ()), least.schedule)
-    problem = Problem(
-        graph,
-        least.peak,
-        max(time_limit - (time.monotonic() - started), time_limit / 4),
-        order,
-        seed,
-        on_progress,
-        {**options, "starts": starts},
+    started, limit = time.monotonic(), asked.time_limit
+    least = find_least_memory(asked.graph, asked.order, limit / 2, asked.seed)
+    now = time.monotonic()
+    problem = replace(
+        asked,
+        budget=least.peak,
+        time_limit=max(limit - (now - started), limit / 4),
+        options={**asked.options, "starts": (*asked.options.get("starts", ()), least.schedule)},
+        started=now,
     )
     solution = _ask(entry, problem)
     return replace(

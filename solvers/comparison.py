@@ -7,7 +7,7 @@ import importlib.metadata
 import io
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -163,32 +163,30 @@ def run_case(case: Case, entry: SolverEntry | None = None) -> Row:
             **options,
         )
     except AnswerError as error:
-        return Row(**{**asdict(row), "status": "wrong answer", "note": str(error)})
+        return replace(row, status="wrong answer", note=str(error))
     except SolverError as error:
-        return Row(**{**asdict(row), "note": str(error)})
+        return replace(row, note=str(error))
     except SystemError:  # as compiled code ends that Ctrl-C has interrupted
         raise
     except Exception as error:  # one run that fails must not cost the others their rows
-        note = f"{type(error).__name__}: {error}"
-        return Row(**{**asdict(row), "status": FAILED, "note": note})
+        return replace(row, status=FAILED, note=f"{type(error).__name__}: {error}")
     gap = None
     if solution.cost and solution.bound is not None:
         gap = 100 * max(0.0, solution.cost - solution.bound) / solution.cost
-    return Row(
-        **{
-            **asdict(row),
-            "status": status_text(solution, entry),
-            "cost": solution.cost,
-            "overhead": overhead(graph, solution.cost),
-            "peak": solution.peak,
-            "bound": solution.bound,
-            "bound_overhead": overhead(graph, solution.bound),
-            "bound_order": solution.bound_order if solution.bound is not None else "",
-            "gap": gap,
-            "least_budget": solution.least_budget,
-            "seconds": solution.seconds,
-            "note": "; ".join(filter(None, (_scope(solution), solution.note))),
-        }
+    scope = f"bound among {solution.among}" if solution.among else ""
+    return replace(
+        row,
+        status=status_text(solution, entry),
+        cost=solution.cost,
+        overhead=overhead(graph, solution.cost),
+        peak=solution.peak,
+        bound=solution.bound,
+        bound_overhead=overhead(graph, solution.bound),
+        bound_order=solution.bound_order if solution.bound is not None else "",
+        gap=gap,
+        least_budget=solution.least_budget,
+        seconds=solution.seconds,
+        note="; ".join(filter(None, (scope, solution.note))),
     )
 
 
@@ -206,10 +204,6 @@ def status_text(solution: Solution, entry: SolverEntry | None = None) -> str:
     if solution.status is Status.OPTIMAL and solution.among:
         return "optimal in form"
     return str(solution.status)
-
-
-def _scope(solution: Solution) -> str:
-    return f"bound among {solution.among}" if solution.among else ""
 
 
 def overhead(graph: ComputationGraph, cost: float | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from solvers.errors import AnswerError, ScheduleError
-from solvers.graph import ComputationGraph, Schedule, Simulation, simulate
+from solvers.graph import Schedule, Simulation, simulate
 from solvers.graph.bounds import least_need
 from solvers.graph.budget import format_bytes
 from solvers.graph.order import first_order
@@ -32,20 +32,15 @@ def confirmed(problem: Problem, solver: str, given: Solution) -> Solution:
             "answer-not-a-solution",
             f"{who} answers with a {type(given).__name__}; a Solution is expected",
         )
+    solution = replace(given, solver=solver, budget=problem.budget)
     known: list[Simulation] = []
     if given.schedule is not None:
-        known.append(_executed(problem, who, given.schedule))
-    over = bool(known) and known[0].peak > problem.budget
-    solution = replace(given, solver=solver, budget=problem.budget)
-    if over:
-        solution = _without_schedule(solution, known[0].peak)
-    elif known:
-        solution = replace(
-            solution,
-            cost=known[0].cost,
-            peak=known[0].peak,
-            least_budget=min(known[0].peak, given.least_budget or known[0].peak),
-        )
+        found = _executed(problem, who, given.schedule)
+        known.append(found)
+        least = min(found.peak, given.least_budget or found.peak)
+        solution = replace(solution, cost=found.cost, peak=found.peak, least_budget=least)
+        if found.peak > problem.budget:
+            solution = _without_schedule(solution)
     known.append(simulate(problem.graph, Schedule(range(len(problem.graph)))))
     for each in known:
         _check_against(each, problem, who, solution)
@@ -76,8 +71,9 @@ def _executed(problem: Problem, who: str, schedule: Schedule) -> Simulation:
     return simulation
 
 
-def _without_schedule(solution: Solution, peak: int) -> Solution:
-    note = f"its schedule needs {format_bytes(peak)}, more than the budget"
+def _without_schedule(solution: Solution) -> Solution:
+    assert solution.peak is not None
+    note = f"its schedule needs {format_bytes(solution.peak)}, more than the budget"
     infeasible = solution.status is Status.INFEASIBLE
     return replace(
         solution,
@@ -85,8 +81,7 @@ def _without_schedule(solution: Solution, peak: int) -> Solution:
         schedule=None,
         cost=None,
         peak=None,
-        least_budget=min(peak, solution.least_budget or peak),
-        note=f"{solution.note}; {note}" if solution.note else note,
+        note="; ".join(filter(None, (solution.note, note))),
     )
 
 
@@ -138,13 +133,9 @@ def _check_status(problem: Problem, who: str, solution: Solution) -> None:
     if solution.cost > solution.bound * (1 + PROVED):
         raise AnswerError("optimum-unproved", f"{claim} with a bound of {solution.bound:g}")
     one_order = problem.order == "free" and solution.bound_order == "fixed"
-    if one_order and not _is_one_pass(problem.graph, solution.cost):
+    # Where nothing is computed twice that costs anything, no order costs less.
+    if one_order and solution.cost > problem.graph.one_pass_cost * (1 + _NOISE):
         raise AnswerError(
             "optimum-unproved",
             f"{claim}, but its bound is for one order only, and any was asked for",
         )
-
-
-def _is_one_pass(graph: ComputationGraph, cost: float) -> bool:
-    """Whether nothing is computed twice that costs anything, so that no order costs less."""
-    return cost <= graph.one_pass_cost * (1 + _NOISE)

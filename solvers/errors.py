@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 
-class CheckmateError(ValueError):
+class _Coded(Exception):  # noqa: N818
+    """What is said under a code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        """`str(error)` is the message."""
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled with all its attributes, whatever makes one of its class."""
+        return _of_class, (type(self), *self.args), vars(self)
+
+
+class CheckmateError(_Coded, ValueError):
     """Base of all errors that the user can mend; it says what, where and what to do.
 
     Attributes:
@@ -18,15 +31,6 @@ class CheckmateError(ValueError):
 
     _keras_call_info_injected = True
     """Lets Keras do so where it arises in a layer, which would make another error of its text."""
-
-    def __init__(self, code: str, message: str) -> None:
-        """`str(error)` is the message."""
-        super().__init__(message)
-        self.code = code
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled with all its attributes, whatever makes one of its class."""
-        return _of_class, (type(self), *self.args), vars(self)
 
 
 class GraphError(CheckmateError):
@@ -57,21 +61,12 @@ class AnswerError(SolverError):
     """A solver's answer is not true: its schedule cannot be executed, or its claims are refuted."""
 
 
-class CheckmateWarning(UserWarning):
+class CheckmateWarning(_Coded, UserWarning):
     """What a user should know; it says what, and what to do.
 
     Attributes:
         code: a short name of what is said, as an error has one.
     """
-
-    def __init__(self, code: str, message: str) -> None:
-        """`str(warning)` is the message."""
-        super().__init__(message)
-        self.code = code
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As that of an error."""
-        return _of_class, (type(self), *self.args), vars(self)
 
 
 def _of_class(kind: type[BaseException], *args: Any) -> BaseException:

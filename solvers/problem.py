@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from solvers.graph import ComputationGraph, Schedule, simulate
-from solvers.graph.bounds import least_need, memory_bound
+from solvers.graph.bounds import least_need, memory_bound, needs
 from solvers.graph.order import Order as Order
 
 PROVED = 1e-4
@@ -95,9 +98,15 @@ class Problem:
         """Seconds until the time limit, never negative."""
         return max(0.0, self.time_limit - self.seconds)
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether one node alone is over budget, with all that it reads."""
+        return least_need(self.graph) > self.activation_budget
+
     def report(self, cost: float | None, bound: float | None, phase: str = "") -> None:
-        """Tell `on_progress`, if anybody listens."""
+        """Tell `on_progress`, if anybody listens; an infinite cost says that there is none."""
         if self.on_progress is not None:
+            cost = None if cost is None or math.isinf(cost) else cost
             self.on_progress(Progress(self.seconds, cost, bound, phase))
 
 
@@ -158,8 +167,8 @@ def answer(
     """Turn what a solver found into a `Solution`, past the simulator.
 
     A schedule over budget is dropped here, and `least_budget` then says what it would need.
-    A budget that is less than one node needs is infeasible, whichever solver was asked; and
-    a bound of one pass holds for every schedule in every order.
+    A budget that is less than one node needs is infeasible, whichever solver was asked, and the
+    note says so; and a bound of one pass holds for every schedule in every order.
 
     Args:
         proved: the solver proved that nothing cheaper exists.
@@ -177,7 +186,12 @@ def answer(
     if schedule is not None:
         status = Status.OPTIMAL if proved else Status.FEASIBLE
     else:
-        infeasible = infeasible or least_need(problem.graph) > problem.activation_budget
+        if problem.is_hopeless:
+            infeasible = True
+            needed = needs(problem.graph)
+            name, most = problem.graph.nodes[int(np.argmax(needed))].name, max(needed)
+            alone = f"computing {name!r} alone takes {most + problem.graph.fixed_bytes} bytes"
+            note = note or alone
         status = Status.INFEASIBLE if infeasible else Status.TIMEOUT
     if bound is not None and bound <= problem.graph.one_pass_cost:
         bound_order, among = "free", ""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 
-from checkmate_tf.doctor.steps import Size, compare
+from checkmate_tf.doctor.steps import compare
 
 
 def main() -> None:
     """Compare them, and print the figures."""
-    seen = compare(Size(), compiled=True, time_limit=5, share=0.3)
+    seen = compare(32, compiled=True, time_limit=5, share=0.3)
     assert seen.plan is not None
     figures = {
         "different": seen.different,

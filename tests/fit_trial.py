@@ -17,7 +17,7 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
-from checkmate_tf.memory.measure import run_measured
+from checkmate_tf.devices.measure import run_measured
 from solvers.graph.files import write_whole
 
 FITS = 4

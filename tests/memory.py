@@ -6,8 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from checkmate_tf.memory.layout import fill_gaps
-from checkmate_tf.memory.measure import counts_small_buffers, held_bytes
+from checkmate_tf.devices.layout import fill_gaps
+from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
 
 LARGEST, SMALLEST = 1 << 27, 1 << 12
 """Bytes of the gaps that are filled: the largest is more than any of these tests holds."""

@@ -19,7 +19,8 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes, reserve, run_measured
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes, run_measured
 from checkmate_tf.workloads.models import gpt
 from checkmate_tf.workloads.trial import turn_off_fusions
 from tests.steps import restore, snapshot
@@ -181,7 +182,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.exact:
         turn_off_fusions()
-    reserve(1 << 30)
+    current_device().reserve(1 << 30)
     keras.utils.set_random_seed(0)
     models, functions, data = TRIALS[arguments.model]()
     start = [snapshot(model) for model in models]

@@ -9,7 +9,10 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from checkmate_tf.graph.extraction import extract_step
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.graph.extraction import Extraction, extract_step
+from checkmate_tf.program.forecast import Forecast, forecast
+from checkmate_tf.program.lower import lower
 from solvers import ComputationGraph, Schedule, solve
 
 SPEC = tf.TensorSpec((64, 64))
@@ -131,3 +134,11 @@ def noisy_question():
     expected = [plain(x)[0].numpy() for _ in range(3)]
     tf.random.set_seed(7)
     return noisy_step(weights), x, expected
+
+
+def forecast_here(
+    extracted: Extraction, schedule: Schedule, held: int = 0, **options: Any
+) -> Forecast:
+    """What the allocator of the device that computes will hold, as `forecast` says it."""
+    instructions = lower(extracted, schedule, current_device())
+    return forecast(extracted.program, instructions, held, **options)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import runpy
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
 
 from solvers.api import SEEDS, SOLVERS
 from solvers.errors import CheckmateError
@@ -15,52 +20,60 @@ BAD_INPUT = 2
 INFEASIBLE = 3
 NO_ANSWER = 4
 
+Number = TypeVar("Number", int, float)
 
-def whole_number(text: str) -> int:
-    """A positive whole number."""
-    number = int(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+
+def _numbers(
+    read: Callable[[str], Number], name: str, least: float, most: float, range_in_words: str
+) -> Callable[[str], Number]:
+    """Reads numbers from `least` to `most`."""
+
+    def number(text: str) -> Number:
+        value = read(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not {range_in_words}")
+        return value
+
+    number.__name__ = name  # argparse says "invalid whole number value: 'many'"
     return number
 
 
-def positive_number(text: str) -> float:
-    """A positive number that is finite."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
+_A_TINY_BIT = math.nextafter(0.0, 1.0)
+_LARGEST = math.nextafter(math.inf, 0.0)
+
+whole_number = _numbers(int, "whole number", 1, math.inf, "a positive number")
+positive_number = _numbers(float, "number", _A_TINY_BIT, _LARGEST, "a positive number")
+random_seed = _numbers(int, "whole number", 0, SEEDS - 1, f"a number from 0 to {SEEDS - 1}")
 
 
-def random_seed(text: str) -> int:
-    """A seed of random numbers, which is not negative."""
-    number = int(text)
-    if not 0 <= number < SEEDS:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to {SEEDS - 1}")
-    return number
+def table_console(width: int | None = None) -> Console:
+    """Prints names as they are: a graph called "net [train]" says nothing about colours."""
+    return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
-# argparse says "invalid whole number value: 'many'".
-whole_number.__name__ = "whole number"
-positive_number.__name__ = "number"
-random_seed.__name__ = "whole number"
+def add_search_arguments(parser: argparse.ArgumentParser, order: str, of: str, one: str) -> None:
+    """How long schedules are searched for, and among which.
 
-
-def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
-    """What both `solve` and `compare` pass on to the solvers."""
+    Args:
+        parser: of a command.
+        order: the default.
+        of: what is ordered, and how.
+        one: what the time limit is for.
+    """
+    parser.add_argument("--order", choices=("fixed", "free"), default=order, help=of)
     parser.add_argument(
         "--time-limit",
         type=positive_number,
         default=60.0,
         metavar="S",
-        help="seconds for one solver and budget (default: 60)",
+        help=f"seconds for {one} (default: 60)",
     )
-    parser.add_argument(
-        "--order",
-        choices=("fixed", "free"),
-        default="fixed",
-        help="of first computations: the graph's own (default), or any that its edges allow",
-    )
+
+
+def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
+    """What both `solve` and `compare` pass on to the solvers."""
+    of = "of first computations: the graph's own (default), or any that its edges allow"
+    add_search_arguments(parser, "fixed", of, "one solver and budget")
     parser.add_argument(
         "--seed", type=random_seed, default=0, metavar="N", help="of random numbers (default: 0)"
     )
@@ -73,27 +86,6 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
     add_solver_file(parser)
 
 
-def add_planning_arguments(parser: argparse.ArgumentParser, trial_run: bool = True) -> None:
-    """How plans of a step are searched for, and whether they run for trial, as by default."""
-    parser.add_argument(
-        "--order", choices=("fixed", "free"), default="free", help="of operations (default: free)"
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=positive_number,
-        default=60.0,
-        metavar="S",
-        help="seconds for a search (default: 60)",
-    )
-    parser.add_argument(
-        "--trial-run",
-        action=argparse.BooleanOptionalAction,
-        default=trial_run,
-        help="let plans run for trial, on copies of the variables, or forecast them only "
-        f"(default: {'--trial-run' if trial_run else '--no-trial-run'})",
-    )
-
-
 def add_solver_file(parser: argparse.ArgumentParser) -> None:
     """A file that registers solvers of the user's own."""
     parser.add_argument(
@@ -101,14 +93,36 @@ def add_solver_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_solver_file(path: Path | None) -> None:
-    """Run a file that registers solvers with `solvers.register`, if one is given.
+def prepare(arguments: argparse.Namespace) -> None:
+    """What is done before a command runs, whichever of these arguments it has.
+
+    Files that could not be written are refused, before hours are spent on what goes into them; and
+    a file that registers solvers with `solvers.register` is run.
 
     Raises:
-        CheckmateError: it can't be read, or fails, or registers nothing.
+        CheckmateError: a file's folder does not exist, or it is a folder itself; a picture's name
+            says no format that there is; a file of solvers can't be read, or fails, or registers
+            nothing.
     """
-    if path is None:
-        return
+    for name in ("output", "csv", "plot", "picture"):
+        path: Path | None = getattr(arguments, name, None)
+        if path is None:
+            continue
+        if not path.parent.is_dir():
+            why = f"the folder {path.parent} does not exist"
+            raise CheckmateError("file-unwritable", f"{path}: {why}")
+        if path.is_dir():
+            why = "is a folder; a file name is expected"
+            raise CheckmateError("file-unwritable", f"{path}: {why}")
+        if name in ("plot", "picture"):
+            from checkmate_tf.picture_files import check_format  # matplotlib takes a while
+
+            check_format(path)
+    if getattr(arguments, "solver_file", None) is not None:
+        _load_solvers(arguments.solver_file)
+
+
+def _load_solvers(path: Path) -> None:
     known = len(SOLVERS)
     try:
         # Not a module that could be imported by name: so processes get its functions themselves.
@@ -123,27 +137,3 @@ def load_solver_file(path: Path | None) -> None:
         raise CheckmateError(
             "solver-file-empty", f"{path}: registers no solver; decorate one with @solvers.register"
         )
-
-
-def check_picture(path: Path) -> None:
-    """As `check_folder`, for a picture: there must be such a format, too.
-
-    Raises:
-        CheckmateError: there is none, its folder does not exist, or it is a folder itself.
-    """
-    check_folder(path)
-    from checkmate_tf.picture_files import check_format  # matplotlib takes a while
-
-    check_format(path)
-
-
-def check_folder(path: Path) -> None:
-    """Refuse a file that could not be written, before hours are spent on what goes into it.
-
-    Raises:
-        CheckmateError: its folder does not exist, or it is a folder itself.
-    """
-    if not path.parent.is_dir():
-        raise CheckmateError("file-unwritable", f"{path}: the folder {path.parent} does not exist")
-    if path.is_dir():
-        raise CheckmateError("file-unwritable", f"{path}: is a folder; a file name is expected")

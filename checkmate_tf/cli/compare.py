@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
+from rich.table import Table
 
 from checkmate_tf.cli.arguments import (
     NO_ANSWER,
     SOLVED,
     add_solver_arguments,
-    check_folder,
-    check_picture,
-    load_solver_file,
+    table_console,
     whole_number,
 )
-from checkmate_tf.cli.comparison_tables import best_table, results_table, without_result
-from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.interrupts import noted_interrupts
-from checkmate_tf.progress import comparison_progress
-from solvers import CheckmateError, ComputationGraph
-from solvers.comparison import Row, cases, run_cases, write_csv
+from checkmate_tf.progress import counted_progress
+from solvers import CheckmateError, ComputationGraph, Status, format_bytes
+from solvers.comparison import FAILED, Row, cases, run_cases, write_csv
+
+_WRAPPED = ("budget", "best: the quickest first")
+_NUMBERS = ("overhead %", "peak", "bound %", "gap %", "s")
+
+_EQUAL = 1e-9
+"""Relative difference under which two costs are the same."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,11 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run every solver under every budget on every graph; Ctrl-C keeps the rows that are done."""
-    load_solver_file(arguments.solver_file)
-    if arguments.csv is not None:
-        check_folder(arguments.csv)
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
     budgets, after_budgets = _files_apart(arguments.budget)
     solvers, after_solvers = _files_apart(arguments.solver)
     paths = list(dict.fromkeys([*arguments.graphs, *after_budgets, *after_solvers]))
@@ -76,10 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.seed,
         arguments.backend,
     )
-    with noted_interrupts() as interrupts, comparison_progress(len(to_run)) as show:
+    with noted_interrupts() as interrupts, counted_progress("runs", len(to_run)) as show:
+        ended = count(1)
 
         def on_row(row: Row) -> None:
-            show(row)
+            show(next(ended), f"{row.solver} at {row.budget}: {row.status}")
             interrupts.pass_on()  # the solver that was running has answered with what it had
 
         rows = run_cases(to_run, arguments.jobs, on_row)
@@ -129,8 +129,93 @@ def _write(rows: Sequence[Row], arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _print(console: Console, graph: str, rows: list[Row]) -> None:
-    console.print(f"{graph}: the best at each budget\n", best_table(rows))
-    results = results_table(rows)
+    console.print(f"{graph}: the best at each budget\n", _best_table(rows))
+    results = _results_table(rows)
     if results.row_count:
         console.print("\nEvery solver that has a result\n", results)
-    console.print("\n".join(("", *without_result(rows), "")))
+    console.print("\n".join(("", *_without_result(rows), "")))
+
+
+def _best_table(rows: Sequence[Row]) -> Table:
+    """For every budget the solvers of least cost, the quickest first, and the highest bound."""
+    table = _table("budget", "overhead %", "bound %", "best: the quickest first")
+    for budget, asked in _by_budget(rows).items():
+        solved = sorted((row for row in asked if row.cost is not None), key=lambda row: row.seconds)
+        # A bound for one order of the nodes does not hold for another.
+        bounds = [
+            row.bound_overhead
+            for row in asked
+            if row.bound_overhead is not None and row.bound_order in ("free", row.order)
+        ]
+        highest = max(bounds, default=None)
+        if not solved:
+            none = "no schedule exists" if _is_infeasible(asked) else "no solver has a schedule"
+            table.add_row(budget, "–", _number(highest), none)
+            continue
+        least = min(row.cost or 0.0 for row in solved)
+        best = [row for row in solved if (row.cost or 0.0) <= least * (1 + _EQUAL)]
+        names = ", ".join(row.solver for row in best)
+        table.add_row(budget, _number(best[0].overhead), _number(highest), names)
+    return table
+
+
+def _results_table(rows: Sequence[Row]) -> Table:
+    """The rows with a schedule or a bound; overhead and bound in % of one pass."""
+    table = _table("budget", "solver", "overhead %", "peak", "bound %", "gap %", "status", "s")
+    for row in rows:
+        if _has_result(row):
+            table.add_row(
+                row.budget,
+                row.solver,
+                _number(row.overhead),
+                "–" if row.peak is None else format_bytes(row.peak),
+                _number(row.bound_overhead),
+                _number(row.gap),
+                row.status,
+                f"{row.seconds:.1f}",
+            )
+    return table
+
+
+def _without_result(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each way to have no result, at some budgets, and the solvers that it befell."""
+    possible = {
+        budget: asked for budget, asked in _by_budget(rows).items() if not _is_infeasible(asked)
+    }
+    budgets: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for budget, asked in possible.items():
+        for row in asked:
+            if not _has_result(row):
+                status = f"{FAILED} with {row.note}" if row.status == FAILED else row.status
+                budgets[status, row.solver].append(budget)
+    solvers: dict[str, list[str]] = defaultdict(list)
+    for (status, solver), befallen in budgets.items():
+        at = "" if len(befallen) == len(possible) else f" at {', '.join(befallen)}"
+        solvers[f"{status}{at}"].append(solver)
+    yield from (f"{what}: {', '.join(names)}" for what, names in solvers.items())
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for each in headings:
+        side: Literal["right", "left"] = "right" if each in _NUMBERS else "left"
+        table.add_column(each, justify=side, no_wrap=each not in _WRAPPED)
+    return table
+
+
+def _has_result(row: Row) -> bool:
+    return row.cost is not None or row.bound is not None
+
+
+def _is_infeasible(rows: Sequence[Row]) -> bool:
+    """Whether one of the solvers has proved that the budget of these rows is too small."""
+    return any(row.status == Status.INFEASIBLE for row in rows)
+
+
+def _by_budget(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    budgets = dict.fromkeys(row.budget for row in rows)
+    return {budget: [row for row in rows if row.budget == budget] for budget in budgets}
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

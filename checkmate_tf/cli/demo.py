@@ -19,36 +19,15 @@ from statistics import median
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
-from checkmate_tf.cli.arguments import check_picture
-from checkmate_tf.progress import can_show
+from checkmate_tf.progress import counted_progress
 from checkmate_tf.workloads.trial import run_trial
 from solvers import CheckmateError, format_bytes
 
 MODEL = "MobileNetV2"
 SHARE = 0.5
 STEPS = 8
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The figures of the four trainings.
-
-    Attributes:
-        budget: bytes that the rematerialized step was given.
-        limit: bytes that the allocator was limited to in the last two.
-        plain, ours: without a limit.
-        plain_limited, ours_limited: under the limit.
-    """
-
-    budget: int
-    limit: int
-    plain: dict[str, Any]
-    ours: dict[str, Any]
-    plain_limited: dict[str, Any]
-    ours_limited: dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,25 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0 if the rematerialized step kept its budget and trained on, else 1."""
-    check_picture(arguments.picture)
     if find_spec("sklearn") is None:
         raise CheckmateError(
             "package-missing",
             "the demo trains on the handwritten digits of scikit-learn, which is not installed: "
             "pip install scikit-learn",
         )
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<46}"), BarColumn(20), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=4)
-
-        def announce(what: str) -> None:
-            if not can_show(console):
-                console.print(what)
-            progress.update(task, description=what)
-
-        steps = 4 if arguments.quick else STEPS
-        outcome = train_four_times(announce, lambda: progress.advance(task), steps)
+    with counted_progress("trainings", 4) as show:
+        outcome = train_four_times(show, 4 if arguments.quick else STEPS)
     print_tables(outcome)
     draw(outcome, arguments.picture)
     print(f"Both memory timelines: {arguments.picture}")
@@ -85,51 +53,63 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if kept else 1
 
 
-def train_four_times(
-    announce: Callable[[str], None], advance: Callable[[], None], steps: int
-) -> Outcome:
+@dataclass(frozen=True)
+class Outcome:
+    """The figures of the four trainings.
+
+    Attributes:
+        plain, ours: without a limit.
+        plain_limited, ours_limited: under the limit.
+        budget: bytes that the rematerialized step was given.
+        limit: bytes that the allocator was limited to in the last two.
+    """
+
+    plain: dict[str, Any]
+    ours: dict[str, Any]
+    plain_limited: dict[str, Any]
+    ours_limited: dict[str, Any]
+    budget: int
+    limit: int
+
+
+def train_four_times(show: Callable[[int, str], None], steps: int) -> Outcome:
     """The plain step and ours, without a limit and with one, each in a process of its own."""
 
-    def train(what: str, **options: Any) -> dict[str, Any]:
-        announce(what)
-        figures = run_trial(MODEL, steps, time_limit=30, one_dnn=False, exact=True, **options)
-        advance()
-        return figures
+    def train(number: int, what: str, **options: Any) -> dict[str, Any]:
+        show(number, what)
+        return run_trial(MODEL, steps, time_limit=30, one_dnn=False, exact=True, **options)
 
-    plain = train("the plain step")
+    plain = train(0, "the plain step")
     resident, peak = plain["resident"], max(plain["peaks"])
     budget = int(resident + SHARE * (peak - resident))
-    ours = train(f"rematerialized, within {format_bytes(budget)}", budget=budget)
+    ours = train(1, f"rematerialized, within {format_bytes(budget)}", budget=budget)
     # The allocator's pieces leave gaps that a peak does not count, so not too near to either.
     limit = (max(ours["peaks"]) + peak) // 2
     limited = f"with a limit of {format_bytes(limit)}"
-    plain_limited = train(f"the plain step {limited}", limit_bytes=limit)
-    ours_limited = train(f"rematerialized {limited}", limit_bytes=limit, budget=budget)
-    return Outcome(budget, limit, plain, ours, plain_limited, ours_limited)
+    plain_limited = train(2, f"the plain step {limited}", limit_bytes=limit)
+    ours_limited = train(3, f"rematerialized {limited}", limit_bytes=limit, budget=budget)
+    return Outcome(plain, ours, plain_limited, ours_limited, budget, limit)
 
 
 def print_tables(outcome: Outcome) -> None:
     """The losses side by side, then memory and time."""
-    console = Console()
-    losses = Table(title="Loss, step by step")
-    for heading in ("step", "plain", "rematerialized"):
-        losses.add_column(heading, justify="right")
-    for step, pair in enumerate(zip(outcome.plain["losses"], outcome.ours["losses"], strict=True)):
-        losses.add_row(str(step + 1), *(f"{loss:.5f}" for loss in pair))
-    console.print(losses)
-    table = Table(title=f"{MODEL}, budget {format_bytes(outcome.budget)}")
-    table.add_column("")
-    table.add_column("plain", justify="right", overflow="fold")
-    table.add_column("rematerialized", justify="right", overflow="fold")
     pair = (outcome.plain, outcome.ours)
+    losses = Table(Column("step", justify="right"), *_both(), title="Loss, step by step")
+    for step, both in enumerate(zip(*(each["losses"] for each in pair), strict=True)):
+        losses.add_row(str(step + 1), *(f"{loss:.5f}" for loss in both))
+    table = Table("", *_both(), title=f"{MODEL}, budget {format_bytes(outcome.budget)}")
     table.add_row("peak, measured", *(format_bytes(max(each["peaks"])) for each in pair))
     table.add_row("held before the step", *(format_bytes(each["resident"]) for each in pair))
-    table.add_row(
-        "step time, median", *(f"{1000 * median(each['seconds'][2:]):.0f} ms" for each in pair)
-    )
+    times = (f"{1000 * median(each['seconds'][2:]):.0f} ms" for each in pair)
+    table.add_row("step time, median", *times)
     limited = (outcome.plain_limited, outcome.ours_limited)
     table.add_row(f"limited to {format_bytes(outcome.limit)}", *map(_ending, limited))
-    console.print(table)
+    Console().print(losses, table)
+
+
+def _both() -> list[Column]:
+    names = ("plain", "rematerialized")
+    return [Column(name, justify="right", overflow="fold") for name in names]
 
 
 def _ending(figures: dict[str, Any]) -> str:

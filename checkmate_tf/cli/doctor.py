@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder
+from checkmate_tf.cli.arguments import SOLVED
 from checkmate_tf.doctor.examinations import EXAMINATIONS, examined
 from checkmate_tf.doctor.finding import report_of
 from checkmate_tf.progress import spoken_progress
@@ -24,8 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine everything, and print what was found; 0 if all works, else 1."""
-    if arguments.output is not None:
-        check_folder(arguments.output)
     findings = {}
     with spoken_progress("examining") as say:
         for name in EXAMINATIONS:

@@ -6,16 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder
-from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import add_batch_size, add_step, load_traced
+from checkmate_tf.cli.arguments import SOLVED
+from checkmate_tf.cli.target import add_costs, add_step, cost_model, load_program
 from checkmate_tf.progress import measuring_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A step, and what its graph is made of."""
     add_step(parser)
-    add_batch_size(parser)
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FILE", help="the graph as JSON"
     )
@@ -26,11 +24,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Save the computation graph of MODULE:FUNCTION, with costs by a named model."""
     from checkmate_tf.graph.cost_models import step_costs
     from checkmate_tf.graph.extraction import extract_program
-    from checkmate_tf.trace.program import resolve
 
-    check_folder(arguments.output)
-    costs = cost_model(arguments.costs, arguments.other_device)
-    program = resolve(load_traced(arguments.function, arguments.batch_size), arguments.batch_size)
+    costs = cost_model(arguments)
+    program = load_program(arguments.function, arguments.batch_size)
     with measuring_progress() as progress:
         step = step_costs(costs, program, progress)
     graph = extract_program(program, step.model).graph

@@ -7,9 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED, add_planning_arguments, check_folder
-from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import load_step
+from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED
+from checkmate_tf.cli.target import add_planning_arguments, cost_model, load_step
 from solvers import parse_budget
 from solvers.graph.files import write_whole
 
@@ -29,23 +28,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device-memory", metavar="16GiB", help="plan for a device that is not there"
     )
-    add_costs(parser)
     add_planning_arguments(parser)
     parser.add_argument("--output", type=Path, metavar="PLAN.json", help="the plan as a file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Search, print, write; the exit status."""
-    if arguments.output is not None:
-        check_folder(arguments.output)
     for each in (arguments.budget, arguments.device_memory):
         if each is not None:
             parse_budget(each)
     from checkmate_tf.sizing.largest_batch import largest_batch
     from checkmate_tf.sizing.result import NoBatchError
 
-    is_elsewhere = arguments.device_memory is not None
-    costs = cost_model(arguments.costs, arguments.other_device or is_elsewhere, is_elsewhere)
+    costs = cost_model(arguments, elsewhere=arguments.device_memory is not None)
     step, batch = load_step(arguments.function)
     try:
         found = largest_batch(

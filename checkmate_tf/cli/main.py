@@ -1,8 +1,8 @@
 """The command `checkmate-tf`: one subcommand a file, and one exit status for every outcome.
 
 0 solved; 2 bad usage or input; 3 infeasible; 4 no answer in time; 1 where `doctor` or `demo` finds
-that something does not work. `solve`, `compare`, `show`, `plans`, `solvers`, `profiles` and
-`doctor`, and `profile` of a saved graph, work without TensorFlow; the other commands import it
+that something does not work. `solve`, `compare`, `show`, `explain`, `plans`, `solvers`, `profiles`
+and `doctor`, and `profile` of a saved graph, work without TensorFlow; the other commands import it
 when they run.
 """
 
@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import types
 from collections.abc import Sequence
 from typing import NoReturn
 
-from checkmate_tf import __version__
-from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED
-from checkmate_tf.cli.consoles import replace_unknown_signs
+from checkmate_tf.cli.arguments import BAD_INPUT, NO_ANSWER, SOLVED, prepare
 from checkmate_tf.progress import said_in_lines
+from checkmate_tf.version import __version__
 from solvers.errors import CheckmateError
 
 # Each is a module of this folder with `add_arguments(parser)` and `run(arguments) -> int`.
 _COMMANDS = {
     "solve": "find a schedule of a saved graph",
     "compare": "run solvers side by side on saved graphs",
+    "explain": "why a layer is kept or recomputed by a plan",
     "show": "what a plan keeps and recomputes, and a picture of it",
     "solvers": "list the solvers",
     "doctor": "what is installed here, and whether it works",
@@ -49,9 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         >>> main(["solve", "nowhere.json", "--budget", "80%"])
         2
     """
-    replace_unknown_signs()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a sign that its encoding lacks is a "?"
+        sys.stdout.reconfigure(errors="replace")
     try:
         arguments = parser().parse_args(argv)
+        prepare(arguments)
         with said_in_lines():
             status: int = _command(arguments.command).run(arguments)
         sys.stdout.flush()

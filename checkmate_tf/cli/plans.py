@@ -6,7 +6,6 @@ import argparse
 from datetime import datetime
 
 from checkmate_tf.cli.arguments import SOLVED
-from checkmate_tf.cli.steps import step_in_words
 from checkmate_tf.planning.kept.plan_store import (
     VARIABLE,
     Entry,
@@ -15,6 +14,7 @@ from checkmate_tf.planning.kept.plan_store import (
     read_entry,
     remove,
 )
+from checkmate_tf.plans.line import step_in_words
 from solvers import CheckmateError, format_bytes
 
 
@@ -43,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             lines = _lines(read_entry(path))
         except (CheckmateError, KeyError, TypeError):
             lines = ["broken"]
-        for number, line in enumerate([*lines, path.name]):
-            print(f"{'    ' * (number > 0)}{line}")
+        print("\n    ".join([*lines, path.name]))
     print(f"{len(files)} plan{'s' * (len(files) > 1)} in {folder}")
     return SOLVED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -17,8 +18,8 @@ from checkmate_tf.graph.operation_costs import OperationCost
 from checkmate_tf.picture_files import as_text, write_picture
 from solvers.comparison import Row
 
-_COLOUR_NAMES = [to_hex(each) for name in ("tab10", "Dark2") for each in color_sequences[name]]
-_STYLES = tuple(zip(_COLOUR_NAMES, "osv^D<>PpXDosv^<hd", strict=True))
+_HUES = [to_hex(each) for name in ("tab10", "Dark2") for each in color_sequences[name]]
+_STYLES = tuple(zip(_HUES, "osv^D<>PpXDosv^<hd", strict=True))
 """Colour and marker of a line; no two pairs are equal."""
 
 _LARGEST = 11.0
@@ -60,10 +61,8 @@ def _draw(
     axes: Axes, graph: str, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]]
 ) -> None:
     curves = _curves(rows)
-    least: dict[float, float] = {}
-    for points in curves:
-        for share, overhead in points:
-            least[share] = min(least.get(share, math.inf), overhead)
+    # The last one of a share, the least overhead, stays.
+    least = dict(sorted((point for points in curves for point in points), reverse=True))
     size = _LARGEST
     for points, solvers in curves.items():
         colour, marker = styles[solvers[0]]
@@ -94,29 +93,27 @@ def _draw(
 
 def _curves(rows: Sequence[Row]) -> dict[tuple[tuple[float, float], ...], list[str]]:
     """The solvers of every curve of (budget in %, overhead in %), in the order of the rows."""
-    points: dict[str, list[tuple[float, float]]] = {}
+    points: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
         if row.overhead is not None:
             # What a picture can't tell apart is one curve.
-            point = round(100 * row.budget_share, 6), round(row.overhead, 4)
-            points.setdefault(row.solver, []).append(point)
-    curves: dict[tuple[tuple[float, float], ...], list[str]] = {}
+            points[row.solver].append((round(100 * row.budget_share, 6), round(row.overhead, 4)))
+    curves: dict[tuple[tuple[float, float], ...], list[str]] = defaultdict(list)
     for solver, of_solver in points.items():
-        curves.setdefault(tuple(sorted(of_solver)), []).append(solver)
+        curves[tuple(sorted(of_solver))].append(solver)
     return curves
 
 
 def _draw_bound(axes: Axes, rows: Sequence[Row]) -> None:
     """The highest lower bound at every budget, and the area under it."""
-    bounds: dict[float, float] = {}
-    for row in rows:
+    bounds = {
+        100 * row.budget_share: max(0.0, row.bound_overhead)
+        for row in sorted(rows, key=lambda row: (row.budget_share, row.bound_overhead or 0.0))
         # Bounds for one order of the nodes do not hold for another.
-        if row.bound_overhead is not None and row.bound_order in ("free", row.order):
-            share = 100 * row.budget_share
-            bounds[share] = max(bounds.get(share, 0.0), row.bound_overhead)
+        if row.bound_overhead is not None and row.bound_order in ("free", row.order)
+    }
     if bounds:
-        shares = sorted(bounds)
-        lowest = [bounds[share] for share in shares]
+        shares, lowest = [*bounds], [*bounds.values()]
         axes.fill_between(shares, 0, lowest, color="0.9", label="below the lower bound", zorder=0)
         axes.plot(shares, lowest, color="0.4", linestyle="--", marker="_", zorder=1)
 

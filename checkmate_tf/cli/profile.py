@@ -8,9 +8,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from checkmate_tf.cli.arguments import SOLVED, check_picture
-from checkmate_tf.cli.consoles import table_console
-from checkmate_tf.cli.target import STEP, add_batch_size, load_traced
+from checkmate_tf.cli.arguments import SOLVED, table_console
+from checkmate_tf.cli.target import STEP, add_batch_size, load_program
 from checkmate_tf.graph.operation_costs import OperationCost, costs_of_nodes, costs_of_operations
 from checkmate_tf.progress import measuring_progress
 from solvers import ComputationGraph, format_bytes
@@ -40,8 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure MODULE:FUNCTION, or show the costs that a saved graph holds."""
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
     if ":" in arguments.target and not Path(arguments.target).exists():
         title, rows, unit, notes = _of_function(arguments)
     else:
@@ -66,14 +63,13 @@ _Costs = tuple[str, list[OperationCost], str, Sequence[str]]
 def _of_function(arguments: argparse.Namespace) -> _Costs:
     from checkmate_tf.graph.cost_models import load_profile, notes_on
     from checkmate_tf.graph.step_operations import step_operations
-    from checkmate_tf.trace.program import resolve
     from profiles.devices import default_device
     from profiles.measure.surveys import survey
     from profiles.profiled import ProfiledCosts
     from profiles.roofline import device_ceilings
 
     device = arguments.device or default_device()
-    program = resolve(load_traced(arguments.target, arguments.batch_size), arguments.batch_size)
+    program = load_program(arguments.target, arguments.batch_size)
     operations = [each.operation for each in step_operations(program)]
     if arguments.profile is not None:
         profile = load_profile(arguments.profile, arguments.other_device)

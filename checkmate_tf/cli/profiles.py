@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 
-from checkmate_tf.cli.arguments import SOLVED, check_folder
-from checkmate_tf.cli.consoles import table_console
+from checkmate_tf.cli.arguments import SOLVED, table_console
 from profiles.profile_files import read_profile, save_profile
 from profiles.store import cache_folder, forget, profile_files
 
@@ -32,11 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("device")
-    table.add_column("TensorFlow", no_wrap=True)
-    table.add_column("operations", justify="right")
-    table.add_column("file", overflow="fold")
+    columns = (Column("operations", justify="right"), Column("file", overflow="fold"))
+    table = Table("device", Column("TensorFlow", no_wrap=True), *columns, box=None, pad_edge=False)
     for path in profile_files():
         profile = read_profile(path)
         table.add_row(profile.device, profile.tensorflow, str(len(profile.entries)), str(path))
@@ -47,7 +43,6 @@ def _list(arguments: argparse.Namespace) -> None:
 
 
 def _merge(arguments: argparse.Namespace) -> None:
-    check_folder(arguments.output)
     first, *others = map(read_profile, arguments.files)
     for other in others:
         first = first.merged(other)

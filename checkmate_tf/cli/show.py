@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from checkmate_tf.cli.arguments import SOLVED, check_picture
-from checkmate_tf.cli.steps import step_in_words
+from checkmate_tf.cli.arguments import SOLVED
 from checkmate_tf.plans.documents import read
+from checkmate_tf.plans.line import step_in_words
 from checkmate_tf.plans.plan import Plan
 from solvers.graph.files import read_json
 
@@ -31,8 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan; draw it where asked to."""
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
     plan = Plan.load(arguments.plan)
     document = read_json(arguments.plan)
     print(f"{'step':<22}{step_in_words(document)}")

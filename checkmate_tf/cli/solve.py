@@ -16,10 +16,8 @@ from checkmate_tf.cli.arguments import (
     NO_ANSWER,
     SOLVED,
     add_solver_arguments,
-    check_folder,
-    load_solver_file,
+    table_console,
 )
-from checkmate_tf.cli.consoles import table_console
 from checkmate_tf.plans.documents import document_of
 from checkmate_tf.progress import solver_progress
 from solvers import (
@@ -35,13 +33,6 @@ from solvers.comparison import overhead, status_text
 from solvers.graph import input_order_peak
 from solvers.graph.budget import share_meant
 from solvers.graph.files import write_whole
-
-_EXIT_STATUS = {
-    Status.OPTIMAL: SOLVED,
-    Status.FEASIBLE: SOLVED,
-    Status.INFEASIBLE: INFEASIBLE,
-    Status.TIMEOUT: NO_ANSWER,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,12 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Solve, print, write; the exit status."""
-    load_solver_file(arguments.solver_file)
     graph = ComputationGraph.load(arguments.graph)
     budget = parse_budget(arguments.budget)
     find_solver(arguments.solver)
-    if arguments.output is not None:
-        check_folder(arguments.output)
     options: dict[str, Any] = {"backend": arguments.backend} if arguments.backend else {}
     options |= {"fallback": True} if arguments.fallback else {}
     with solver_progress(graph, arguments.time_limit) as show:
@@ -89,11 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
             on_progress=show,
             **options,
         )
-    if budget.least:
-        assert solution.least_budget is not None
-        size = solution.least_budget
-    else:
+    size = solution.least_budget
+    if not budget.least:
         size = budget.in_bytes(graph.fixed_bytes, input_order_peak(graph))
+    assert size is not None
     try:
         if solution.schedule is not None and arguments.output is not None:
             write_whole(arguments.output, json.dumps(document_of(graph, solution, size)) + "\n")
@@ -102,10 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
     if status_text(solution) == "bound":
         return SOLVED
     if solution.schedule is None:
-        missing = _what_is_missing(solution, graph)
-        told = "; ".join(filter(None, (missing, share_meant(budget))))
-        print(f"checkmate-tf: {told}", file=sys.stderr)
-    return _EXIT_STATUS[solution.status]
+        told = filter(None, (_what_is_missing(solution, graph), share_meant(budget)))
+        print(f"checkmate-tf: {'; '.join(told)}", file=sys.stderr)
+    failures = {Status.INFEASIBLE: INFEASIBLE, Status.TIMEOUT: NO_ANSWER}
+    return failures.get(solution.status, SOLVED)
 
 
 def _table(graph: ComputationGraph, solution: Solution, budget: int) -> Table:
@@ -113,14 +100,13 @@ def _table(graph: ComputationGraph, solution: Solution, budget: int) -> Table:
     table.add_row("graph", f"{graph.name} ({len(graph)} nodes, {len(graph.edges)} edges)")
     table.add_row("solver", solution.solver)
     table.add_row("status", status_text(solution))
-    table.add_row("budget", f"{format_bytes(budget)} ({budget} B)")
+    table.add_row("budget", _size(budget))
     table.add_row("one pass", f"peak {format_bytes(input_order_peak(graph))}")
     if solution.peak is not None:
-        table.add_row("peak", f"{format_bytes(solution.peak)} ({solution.peak} B)")
+        table.add_row("peak", _size(solution.peak))
         table.add_row("overhead", _overhead(graph, solution.cost))
     if solution.provable_budget is not None:
-        least = solution.provable_budget
-        table.add_row("least memory", f"{format_bytes(least)} ({least} B) or more, proved")
+        table.add_row("least memory", f"{_size(solution.provable_budget)} or more, proved")
     if solution.bound is not None:
         order = "" if solution.bound_order == "free" else " (for this order of the nodes)"
         table.add_row("bound", f"{_overhead(graph, solution.bound)}{order}")
@@ -132,6 +118,10 @@ def _table(graph: ComputationGraph, solution: Solution, budget: int) -> Table:
     return table
 
 
+def _size(size: int) -> str:
+    return f"{format_bytes(size)} ({size} B)"
+
+
 def _overhead(graph: ComputationGraph, cost: float | None) -> str:
     percent = overhead(graph, cost)
     if percent is None:
@@ -141,14 +131,9 @@ def _overhead(graph: ComputationGraph, cost: float | None) -> str:
 
 
 def _what_is_missing(solution: Solution, graph: ComputationGraph) -> str:
-    what = (
-        "no schedule is under this budget"
-        if solution.status is Status.INFEASIBLE
-        else "no schedule under this budget was found"
-    )
-    proved = ""
-    if solution.provable_budget is not None:
-        proved = f", less than {format_bytes(solution.provable_budget)} never is"
+    is_proved, provable = solution.status is Status.INFEASIBLE, solution.provable_budget
+    what = f"no schedule {'is under this budget' if is_proved else 'under this budget was found'}"
+    proved = "" if provable is None else f", less than {format_bytes(provable)} never is"
     # One pass in the graph's own order, which keeps every value, is a schedule as well.
     least = int(min(input_order_peak(graph), solution.least_budget or math.inf))
     return f"{what}; {least} bytes ({format_bytes(least)}) are known to be enough{proved}"

@@ -6,15 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from checkmate_tf.cli.arguments import (
-    INFEASIBLE,
-    SOLVED,
+from checkmate_tf.cli.arguments import INFEASIBLE, SOLVED, whole_number
+from checkmate_tf.cli.target import (
     add_planning_arguments,
-    check_picture,
-    whole_number,
+    add_solver_and_place,
+    add_step,
+    cost_model,
+    load_step,
 )
-from checkmate_tf.cli.costs import add_costs, cost_model
-from checkmate_tf.cli.target import add_batch_size, add_step, load_step
 from solvers import BudgetError, CheckmateError
 
 
@@ -26,31 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png, .pdf or .svg")
     parser.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="each plan as a file: plan-0.json, …"
-    )
-    add_batch_size(parser)
-    add_costs(parser)
-    parser.add_argument(
-        "--solver", default="auto", metavar="NAME", help="of schedules (default: auto)"
+        "--output",
+        type=Path,
+        dest="folder",
+        metavar="FOLDER",
+        help="each plan as a file: plan-0.json, …",
     )
     add_planning_arguments(parser, trial_run=False)
-    parser.add_argument(
-        "--elsewhere",
-        action="store_true",
-        help="plan for a device that holds nothing but the step; nothing runs on this one",
-    )
+    add_solver_and_place(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan, print, draw, write; Ctrl-C keeps the points that are done."""
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
-    if arguments.output is not None:
-        _make_folder(arguments.output)
+    if arguments.folder is not None:
+        _make_folder(arguments.folder)
     from checkmate_tf.tradeoffs.tradeoff import tradeoff
 
-    elsewhere = arguments.elsewhere
-    costs = cost_model(arguments.costs, arguments.other_device or elsewhere, elsewhere)
+    costs = cost_model(arguments, arguments.elsewhere)
     step, batch = load_step(arguments.function)
     try:
         found = tradeoff(
@@ -63,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
             order=arguments.order,
             time_limit=arguments.time_limit,
             trial_run=arguments.trial_run,
-            elsewhere=elsewhere,
+            elsewhere=arguments.elsewhere,
         )
     except BudgetError as error:
         print(f"checkmate-tf: {error}", file=sys.stderr)
@@ -72,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         found.plot(arguments.plot)
         print(f"\n{arguments.plot}: extra time against the budget")
-    if arguments.output is not None:
-        paths = found.save(arguments.output)
+    if arguments.folder is not None:
+        paths = found.save(arguments.folder)
         print(f"\n{paths[0]} and so on: rematerialize(step, plan={str(paths[0])!r})")
     return SOLVED
 

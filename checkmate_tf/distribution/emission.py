@@ -10,11 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.distribution.parts import part_of
 from checkmate_tf.distribution.split import Split
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.rewriting.instances import Instances
-from checkmate_tf.rewriting.replay import Replay
+from checkmate_tf.program.emit import Emission, emitter_for
+from checkmate_tf.program.in_place import InPlace
+from checkmate_tf.program.instructions import START, Instruction, Instructions
+from checkmate_tf.program.lower import lower
+from checkmate_tf.program.order import kernel_of, returned
+from checkmate_tf.program.reads import with_reads
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.operations import is_stateful
 from checkmate_tf.trace.program import Program, Tensor
@@ -48,15 +53,15 @@ class ReplicatedStep:
         """
         concrete = self.program.concrete
         emission = _Emission(self, [*arguments, *concrete.captured_inputs])
-        emission.together()
-        return [emission.rest.of(each) for each in concrete.outputs]
+        rest = emission.together()
+        return [rest.of(each) for each in concrete.outputs]
 
     def emit_alone(self, arguments: Sequence[Any]) -> list[Any]:
         """As `emit`, of what every replica computes by itself; returns what it keeps of that."""
         captured = [value for _, value in captures(self.program.concrete)]
         emission = _Emission(self, [*arguments, *captured])
         kept = sorted(self.split.kept, key=lambda each: (each.producer, each.index))
-        return [emission.rest.of(_of(self.program, each)) for each in kept]
+        return [emission.emitter.provided(_of(self.program, each)) for each in kept]
 
 
 class _Emission:
@@ -65,47 +70,61 @@ class _Emission:
     def __init__(self, step: ReplicatedStep, given: Sequence[Any]) -> None:
         program = step.program
         self.program, self.split = program, step.split
-        self.emitter = Replay.emitter_of(program)
+        device = current_device()
+        self.emitter = emitter_for(program, device)
         for placeholder, value in zip(program.concrete.inputs, given, strict=True):
             if value is not placeholder:  # as the number of an exchange is, until it is made
                 self.emitter.provide(placeholder, value)
         first = self._before()
         self.last: list[Any] = []
         for extraction, schedule in zip(step.replicas, step.schedules, strict=True):
-            replay = Replay(extraction, schedule, self.emitter, first)
-            self._provide(replay.run(), step.split.kept)
-            self.last += replay.last
-        numbers = step.split.together
-        self.rest = Instances(part_of(program, numbers, (), program.outputs), self.emitter)
+            replica = Emission(extraction.program, self.emitter, first)
+            replica.run(lower(extraction, schedule, device))
+            self._provide(replica)
+            self.last += replica.last
 
     def _before(self) -> list[Any]:
         """What no replica does; returns what all that follows has to wait for."""
         numbers = self.split.before
-        instances = Instances(part_of(self.program, numbers, (), ()), self.emitter)
-        made = [instances.emit(place, []) for place in range(len(numbers))]
-        for place, copy in enumerate(made):
-            for original, output in zip(
-                instances.program.operations[place].outputs, copy.outputs, strict=True
-            ):
+        emission = Emission(part_of(self.program, numbers, (), ()), self.emitter)
+        emission.run(_listed(emission.program, [() for _ in numbers]))
+        made = [emission.copies[place] for place in range(len(numbers))]
+        for operation, copy in zip(emission.program.operations, made, strict=True):
+            for original, output in zip(operation.outputs, copy.outputs, strict=True):
                 self.emitter.provide(original, output)
         return [copy for copy in made if is_stateful(copy)]
 
-    def _provide(self, instances: Instances, kept: frozenset[Tensor]) -> None:
-        for tensor in kept:
+    def _provide(self, replica: Emission) -> None:
+        for tensor in self.split.kept:
             original = _of(self.program, tensor)
-            if original.op.name in instances.number:
-                self.emitter.provide(original, instances.of(original))
+            if original.op.name in replica.number:
+                self.emitter.provide(original, replica.of(original))
 
-    def together(self) -> None:
+    def together(self) -> Emission:
         """The exchange between the replicas, and what follows it."""
-        latest: dict[str, Any] = {}  # per device
-        made: dict[int, Any] = {}
-        for place, number in enumerate(self.split.together):
-            operation = self.program.operations[number]
-            before = latest.get(operation.device)
+        numbers = self.split.together
+        latest: dict[str, int] = {}  # per device
+        made: dict[int, int] = {}
+        waits_for = []
+        for place, number in enumerate(numbers):
+            device = self.program.operations[number].device
+            before = latest.get(device, START)
             others = [made[each] for each in self.program.order[number] if each in made]
-            copy = self.rest.emit(place, [*(self.last if before is None else [before]), *others])
-            made[number] = latest[operation.device] = copy
+            waits_for.append((before, *others))
+            made[number] = latest[device] = place
+        part = part_of(self.program, numbers, (), self.program.outputs)
+        emission = Emission(part, self.emitter, self.last)
+        emission.run(_listed(part, waits_for))
+        return emission
+
+
+def _listed(program: Program, waits_for: Sequence[tuple[int, ...]]) -> Instructions:
+    """All operations of a program, each after those that it waits for."""
+    listed = [
+        Instruction(number, waits_for=waits, **kernel_of(program, number, InPlace()))
+        for number, waits in enumerate(waits_for)
+    ]
+    return with_reads(program, [*listed, returned(())])
 
 
 def _of(program: Program, tensor: Tensor) -> Any:

@@ -8,9 +8,10 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.device import Device
 from checkmate_tf.doctor.finding import Finding
-from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
-from profiles.devices import default_device, device_name, usable_cores
+from profiles.devices import usable_cores
 from profiles.tensorflow_internals import one_dnn_is_on
 from solvers import format_bytes
 
@@ -20,15 +21,14 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 def device() -> Finding:
     """Devices, cores, oneDNN, and the allocator."""
-    place = default_device()
-    others = tf.config.list_logical_devices()
-    limit = allocator_limit()
+    here, others = current_device(), tf.config.list_logical_devices()
+    limit = here.limit()
     facts = (
-        ("device", f"{place}: {device_name(place)}"),
+        ("device", f"{here.name}: {here.full_name}"),
         ("TensorFlow sees", ", ".join(each.name.rpartition("device:")[2] for each in others)),
         ("cores", f"{usable_cores()} of {os.cpu_count()}"),
         ("oneDNN", "on" if one_dnn_is_on() else "off"),
-        ("memory counted by", allocator_of(place) or "nothing"),
+        ("memory counted by", here.counted_by() or "nothing"),
         *([("allocator limit", format_bytes(limit))] if limit is not None else []),
         ("Keras backend", keras.backend.backend()),
         ("Keras compiles", "by XLA" if keras_compiles() else "without XLA, unless asked to"),
@@ -40,7 +40,7 @@ def device() -> Finding:
             "Keras is imported",
             facts,
         )
-    return Finding(True, "; ".join(["works", *_advice(place)]), facts)
+    return Finding(True, "; ".join(["works", *_advice(here)]), facts)
 
 
 def keras_compiles() -> bool:
@@ -50,33 +50,15 @@ def keras_compiles() -> bool:
     return bool(getattr(model, "jit_compile", False))
 
 
-def allocator_of(place: str) -> str:
-    """What counts the memory of a device; "" where nothing does.
-
-    Example:
-        >>> allocator_of("CPU:0").partition(",")[0] in (
-        ...     "", "TensorFlow's BFC allocator", "oneDNN's allocator"
-        ... )
-        True
-    """
-    if held_bytes(place) is None:
-        return ""
-    if not place.startswith("CPU"):
-        return os.environ.get("TF_GPU_ALLOCATOR") or "TensorFlow's BFC allocator"
-    if not counts_small_buffers():
-        return "oneDNN's allocator, but for buffers below 256 KiB"
-    return "oneDNN's allocator" if one_dnn_is_on() else "TensorFlow's BFC allocator"
-
-
-def _advice(place: str) -> list[str]:
+def _advice(here: Device) -> list[str]:
     advice = []
-    if not allocator_of(place):
+    if not here.counted_by():
         advice.append(
             "but nothing counts the device's memory, so that plans rest on their forecast: set "
             "TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow is imported"
         )
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    if place.startswith("CPU") and _DRIVER.exists() and not hidden:
+    if here.is_host and _DRIVER.exists() and not hidden:
         advice.append(
             "but a GPU's driver runs here, and TensorFlow sees no GPU: pip install "
             "'checkmate_tf[gpu]'"

@@ -17,8 +17,8 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 from checkmate_tf.doctor.finding import Finding
 from solvers.errors import CheckmateError
@@ -61,14 +61,11 @@ def examined(name: str, seconds: float = SECONDS) -> Finding:
                 timeout=seconds,
             )
         except subprocess.TimeoutExpired:
-            verdict = f"it took more than {seconds:.0f} s and was stopped; {_REPORT}"
-            return Finding(False, verdict)
+            return Finding(False, f"it took more than {seconds:.0f} s and was stopped; {_REPORT}")
         if ended.returncode or not file.exists():
             lines = ended.stderr.rstrip().splitlines()[-_LINES:]
-            return Finding(False, _about_end(ended.returncode), lines=tuple(lines))
-        document = read_json(file)
-    facts = tuple((fact, value) for fact, value in document["facts"])
-    return Finding(document["works"], document["verdict"], facts, tuple(document["lines"]))
+            return Finding(False, _about_end(ended.returncode), lines=lines)
+        return Finding(**read_json(file))
 
 
 def finding_of(examination: Callable[[], Finding]) -> Finding:
@@ -77,7 +74,7 @@ def finding_of(examination: Callable[[], Finding]) -> Finding:
         return examination()
     except Exception as error:
         lines = "".join(traceback.format_exception(error)).rstrip().splitlines()
-        return Finding(False, _about(error), lines=tuple(lines[-_LINES:]))
+        return Finding(False, _about(error), lines=lines[-_LINES:])
 
 
 def _about(error: Exception) -> str:
@@ -107,13 +104,8 @@ def _about_end(status: int) -> str:
 def main() -> int:
     """Do the examination that the first argument names; the finding goes into the second one."""
     name, file = sys.argv[1:]
-
-    def examination() -> Finding:
-        module, _, function = EXAMINATIONS[name].partition(":")
-        found: Finding = getattr(import_module(module), function)()
-        return found
-
-    write_whole(file, json.dumps(asdict(finding_of(examination))))
+    finding = finding_of(lambda: resolve_name(EXAMINATIONS[name])())
+    write_whole(file, json.dumps(asdict(finding)))
     return 0
 
 

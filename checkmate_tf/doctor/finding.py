@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -24,8 +24,8 @@ class Finding:
 
     works: bool
     verdict: str
-    facts: tuple[tuple[str, str], ...] = ()
-    lines: tuple[str, ...] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    lines: Sequence[str] = ()
 
 
 def report_of(findings: Mapping[str, Finding]) -> str:
@@ -44,13 +44,13 @@ def report_of(findings: Mapping[str, Finding]) -> str:
         verdict
           packages            works
     """
-    sections = [(title, _section(finding)) for title, finding in findings.items()]
-    verdicts = [
+    sections = {title: _section(finding) for title, finding in findings.items()}
+    sections["verdict"] = [
         line
         for title, each in findings.items()
-        for line in _row(title, each.verdict if each.works else f"WRONG: {each.verdict}")
+        for line in _row(title, f"{'' if each.works else 'WRONG: '}{each.verdict}")
     ]
-    parts = ["\n".join([title, *lines]) for title, lines in [*sections, ("verdict", verdicts)]]
+    parts = ["\n".join([title, *lines]) for title, lines in sections.items()]
     text = "\n\n".join(["checkmate-tf doctor", *parts]) + "\n"
     home = str(Path.home())
     return text.replace(home, "~") if len(home) > 1 else text

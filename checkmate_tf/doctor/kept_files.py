@@ -16,25 +16,22 @@ from solvers import CheckmateError, format_bytes
 def kept_files() -> Finding:
     """Folders, counts and bytes of the user's profiles and plans."""
     facts, wrong = [], []
-    profiles, plans = cache_folder(), plan_folder()
-    kept: list[tuple[str, Path, list[Path], Callable[[Path], object]]]
-    kept = [("profiles", profiles, sorted(profiles.glob("*.json")), read_profile)]
-    if plans is not None:
-        kept.append(("plans", plans, plan_files(), read_entry))
-    for name, folder, files, read in kept:
-        broken = [path for path in files if not _can_be_read(path, read)]
+    profiles = cache_folder()
+    own = sorted(profiles.glob("*.json"))
+    kept: list[tuple[str, str, str, Path | None, list[Path], Callable[[Path], object]]] = [
+        ("profiles", "CHECKMATE_TF_CACHE", "clear", profiles, own, read_profile),
+        ("plans", VARIABLE, "--clear", plan_folder(), plan_files(), read_entry),
+    ]
+    for name, variable, clear, folder, files, read in kept:
+        if folder is None:
+            facts.append((name, f"none are kept: {variable} says so"))
+            continue
         facts.append((name, f"{folder}: {_in_words(files)}"))
         if not _can_be_written(folder):
-            variable = VARIABLE if name == "plans" else "CHECKMATE_TF_CACHE"
             wrong.append(f"{folder} can't be written: let {variable} name a folder that can")
-        if broken:
-            wrong.append(f"{broken[0]} is broken: checkmate-tf {name} {_CLEAR[name]}")
-    if plans is None:
-        facts.append(("plans", f"none are kept: {VARIABLE} says so"))
-    return Finding(not wrong, "; ".join(wrong) or "works", tuple(facts))
-
-
-_CLEAR = {"profiles": "clear", "plans": "--clear"}
+        if broken := [path for path in files if not _can_be_read(path, read)]:
+            wrong.append(f"{broken[0]} is broken: checkmate-tf {name} {clear}")
+    return Finding(not wrong, "; ".join(wrong) or "works", facts)
 
 
 def _in_words(files: Sequence[Path]) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
-from checkmate_tf import __version__
 from checkmate_tf.doctor.finding import Finding
+from checkmate_tf.version import __version__
 from profiles.supported_versions import LEAST, is_too_old
 
 _SHOWN = ("tensorflow", "keras", "numpy", "scipy", "numba", "matplotlib")

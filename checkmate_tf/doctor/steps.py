@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from statistics import median
 from typing import Any
 
@@ -14,19 +15,26 @@ import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.decorator import rematerialize
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.doctor.finding import Finding
-from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.phases import in_words
 from checkmate_tf.planning.kept.plan_store import VARIABLE
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.workloads.models import compile_model, residual
 from checkmate_tf.workloads.trial import alternate
-from profiles.devices import default_device
 from profiles.tensorflow_internals import one_dnn_is_on
 from solvers import format_bytes
 
 SHARE = 0.75
 """Of what the plain step adds to what is held: the budget, well above the least for this step."""
+
+_BLOCKS, _SIDE = 3, 32
+"""Of the step's residual net, and of its images.
+
+It is below 205 MB, above which TensorFlow itself adds gradients in the order in which they are
+ready. With two blocks no plan of a compiled step takes less by the compiler of TensorFlow 2.16.
+"""
 
 _COMPARED = 3
 """Steps after which bits are compared, and of which each peak is measured."""
@@ -36,23 +44,6 @@ _ROUNDS = 10
 
 _ROUNDING = 1e-3
 """Distance of results that rounding can explain, as a share of what the steps have changed."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """Of the step: a residual net of `blocks` blocks, on `batch` images of `side` × `side`.
-
-    It is below 205 MB, above which TensorFlow itself adds gradients in the order in which they are
-    ready.
-    """
-
-    batch: int = 32
-    side: int = 32
-    blocks: int = 3
-
-    def __str__(self) -> str:
-        images = f"{self.batch} × {self.side}² × 3"
-        return f"residual net of {self.blocks} blocks, {images}, float32, SGD with momentum"
 
 
 @dataclass(frozen=True)
@@ -82,45 +73,40 @@ class Comparison:
     said: tuple[str, ...] = ()
 
 
-_COMPILED = Size(batch=16, blocks=3)
-"""Of the step that XLA compiles, which takes it a second for each plan and block.
-
-With two blocks no plan takes less by the compiler of TensorFlow 2.16.
-"""
-
-
 def step() -> Finding:
     """A step that TensorFlow's executor runs."""
-    return _finding(Size(), compiled=False)
+    return _finding(batch=32, compiled=False)
 
 
 def compiled_step() -> Finding:
-    """A smaller one, compiled by XLA (`jit_compile=True`)."""
-    return _finding(_COMPILED, compiled=True)
+    """A smaller one, compiled by XLA (`jit_compile=True`), which takes a second for each plan."""
+    return _finding(batch=16, compiled=True)
 
 
-def _finding(size: Size, compiled: bool) -> Finding:
+def _finding(batch: int, compiled: bool) -> Finding:
     os.environ[VARIABLE] = "off"  # a plan that is made now, and is not left behind
-    without_fusions()
-    seen = compare(size, compiled)
-    wrong = what_is_wrong(seen, exact=not one_dnn_is_on() and default_device() == "CPU:0")
-    return Finding(not wrong, wrong or "works", (("step", str(size)), *facts_of(seen)))
-
-
-def without_fusions() -> None:
-    """Let bits be compared: else Grappler fuses differently around a plan's control edges."""
+    # Let bits be compared: else Grappler fuses differently around a plan's control edges.
     off = {"arithmetic_optimization": False, "remapping": False}
     tf.config.optimizer.set_experimental_options(off)
+    seen = compare(batch, compiled)
+    wrong = what_is_wrong(seen, exact=not one_dnn_is_on() and current_device().is_host)
+    size = f"residual net of {_BLOCKS} blocks, {batch} × {_SIDE}² × 3, float32, SGD with momentum"
+    return Finding(not wrong, wrong or "works", (("step", size), *facts_of(seen)))
 
 
 def compare(
-    size: Size, compiled: bool, time_limit: float = 30.0, share: float = SHARE
+    batch: int,
+    compiled: bool,
+    side: int = _SIDE,
+    time_limit: float = 30.0,
+    share: float = SHARE,
 ) -> Comparison:
     """Train both steps from the same start on the same images.
 
     Args:
-        size: of the step.
+        batch: how many images.
         compiled: by XLA.
+        side: of the images.
         time_limit: seconds for the solver.
         share: the budget, of what the plain step adds to what is held.
 
@@ -128,11 +114,25 @@ def compare(
         CheckmateError: the step can't be planned.
     """
     keras.utils.set_random_seed(1)
-    model = compile_model(residual(size.side, size.blocks), "text")  # its outputs are logits
-    batches = [_batch(size, seed) for seed in range(_COMPARED)]
+    model = compile_model(residual(side, _BLOCKS), "text")  # its outputs are logits
+    batches = []
+    for generator in map(np.random.default_rng, range(_COMPARED)):
+        images = tf.constant(generator.normal(size=(batch, side, side, 3)), tf.float32)
+        batches.append((images, tf.constant(generator.integers(0, 10, batch))))
     model.train_step(batches[0])  # makes what is made at the first step
     variables = [*model.variables, *model.optimizer.variables]
     start = [each.numpy() for each in variables]
+
+    def trained(function: Callable[..., Any]) -> tuple[list[Any], list[int]]:
+        """All variables after a step on each batch, from `start`, and the most bytes of each."""
+        for variable, value in zip(variables, start, strict=True):
+            variable.assign(value)
+        if held_bytes() is None:
+            peaks = [0 for data in batches if function(data)]
+        else:
+            peaks = [measure_peak(function, data) for data in batches]
+        return [each.numpy() for each in variables], peaks
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         planned = rematerialize(
@@ -146,15 +146,13 @@ def compare(
         ours = tf.function(lambda data: planned(data), jit_compile=True) if compiled else planned
         for function in (ours, plain):
             function(batches[0])  # traces, and plans
-        expected, plain_peak = _trained(plain, batches, variables, start)
-        repeated, _ = _trained(plain, batches, variables, start)
-        values, peak = _trained(ours, batches, variables, start)
+        (expected, plain_peaks), (repeated, _), (values, peaks) = map(trained, (plain, plain, ours))
         seconds = alternate({"plain": plain, "ours": ours}, batches, _ROUNDS)
     said = [str(each.message) for each in caught]
     return Comparison(
         plan=planned.plan,
         compiled=compiled,
-        peaks=None if plain_peak is None or peak is None else (plain_peak, peak),
+        peaks=None if held_bytes() is None else (max(plain_peaks), max(peaks)),
         different=_different(expected, values),
         variables=len(variables),
         distance=distance_of_results(expected, values, start),
@@ -199,25 +197,28 @@ def what_is_wrong(seen: Comparison, exact: bool) -> str:
 def facts_of(seen: Comparison) -> list[tuple[str, str]]:
     """The figures, as rows."""
     plan, (plain, ours) = seen.plan, seen.seconds
-    rows = []
+    rows, after = [], []
     if plan is not None:
         added = f"what is held, and {100 * SHARE:.0f} % of what the plain step adds"
         rows.append(("budget", f"{format_bytes(plan.budget)}: {added}"))
-    if seen.compiled and plan is not None and plan.compiled_peak is not None:
-        sizes = plan.compiled_baseline_peak or 0, plan.compiled_peak
-        rows.append(("peak, by compiler", _pair(*map(format_bytes, sizes))))
+        if seen.compiled and plan.compiled_peak is not None:
+            sizes = plan.compiled_baseline_peak or 0, plan.compiled_peak
+            rows.append(("peak, by compiler", _pair(*map(format_bytes, sizes))))
+        after = [
+            ("extra time", f"{100 * plan.overhead:.1f} % predicted"),
+            *([("planned in", in_words(plan.seconds))] if plan.seconds else []),
+            *(("note", note) for note in plan.notes),
+        ]
     peaks = "not counted" if seen.peaks is None else _pair(*map(format_bytes, seen.peaks))
-    rows.append(("peak, measured", peaks))
-    rows.append((f"after {_COMPARED} steps", _bits(seen)))
     times = _pair(f"{1000 * plain:.1f} ms", f"{1000 * ours:.1f} ms")
-    rows.append(("time of a step", f"{times} (× {ours / plain:.2f}), medians of {_ROUNDS}"))
-    if plan is not None:
-        rows.append(("extra time", f"{100 * plan.overhead:.1f} % predicted"))
-        if plan.seconds:
-            rows.append(("planned in", in_words(plan.seconds)))
-        rows += [("note", note) for note in plan.notes]
-    notes = () if plan is None else plan.notes
-    return [*rows, *(("said", each) for each in seen.said if not each.endswith(notes))]
+    return [
+        *rows,
+        ("peak, measured", peaks),
+        (f"after {_COMPARED} steps", _bits(seen)),
+        ("time of a step", f"{times} (× {ours / plain:.2f}), medians of {_ROUNDS}"),
+        *after,
+        *(("said", each) for each in seen.said if not (plan and each.endswith(plan.notes))),
+    ]
 
 
 def _pair(plain: str, ours: str) -> str:
@@ -232,27 +233,6 @@ def _bits(seen: Comparison) -> str:
     return f"{which}, by {seen.distance:.0e} of what the steps change{repeats}"
 
 
-def _batch(size: Size, seed: int) -> tuple[tf.Tensor, tf.Tensor]:
-    generator = np.random.default_rng(seed)
-    images = generator.normal(size=(size.batch, size.side, size.side, 3))
-    return tf.constant(images, tf.float32), tf.constant(generator.integers(0, 10, size.batch))
-
-
-def _trained(
-    function: Callable[..., Any], batches: list[Any], variables: list[Any], start: list[Any]
-) -> tuple[list[Any], int | None]:
-    """All variables after a step on each batch, from `start`, and the most bytes held."""
-    for variable, value in zip(variables, start, strict=True):
-        variable.assign(value)
-    if held_bytes() is None:
-        for data in batches:
-            function(data)
-        peak = None
-    else:
-        peak = max(measure_peak(function, data) for data in batches)
-    return [each.numpy() for each in variables], peak
-
-
 def _different(expected: list[Any], values: list[Any]) -> int:
     """How many variables differ in any bit."""
     pairs = zip(expected, values, strict=True)
@@ -261,9 +241,9 @@ def _different(expected: list[Any], values: list[Any]) -> int:
 
 def distance_of_results(expected: list[Any], values: list[Any], start: list[Any]) -> float:
     """‖values − expected‖ / ‖expected − start‖ over all floating-point variables together."""
-    apart = changed = 0.0
-    for one, other, before in zip(expected, values, start, strict=True):
-        if np.issubdtype(one.dtype, np.floating):
-            apart += float(np.sum((other.astype(np.float64) - one) ** 2))
-            changed += float(np.sum((one.astype(np.float64) - before) ** 2))
-    return float(np.sqrt(apart / (changed or 1.0)))
+    floats = [np.issubdtype(each.dtype, np.floating) for each in expected]
+    one, other, before = (
+        np.concatenate([each.ravel().astype(np.float64) for each in compress(arrays, floats)])
+        for arrays in (expected, values, start)
+    )
+    return float(np.linalg.norm(other - one) / (np.linalg.norm(one - before) or 1.0))

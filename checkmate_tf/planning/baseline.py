@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import counts_small_buffers
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.memory.forecast import forecast
-from checkmate_tf.memory.measure import (
-    allocator_limit,
-    counts_small_buffers,
-    free_bytes,
-    held_bytes,
-)
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
 from checkmate_tf.planning.trial.trial_run import TrialRunError, run_unchanged, why_no_trial
-from profiles.devices import default_device, tries_kernels
+from checkmate_tf.program.forecast import forecast_of
 from solvers import ComputationGraph, Schedule, format_bytes
 
 
@@ -53,6 +49,22 @@ class Baseline:
         return self.forecast - self.resident
 
 
+class Step(Protocol):
+    """What is known of a step before its budget (`preparation.PreparedStep`)."""
+
+    @property
+    def extracted(self) -> Extraction:
+        """Its graph, and what that is made of."""
+
+    @property
+    def structure(self) -> ComputationGraph:
+        """Equal for steps that need the same memory."""
+
+    @property
+    def resident(self) -> int:
+        """Bytes that the device holds before it."""
+
+
 class Baselines:
     """Those of all signatures of one decorated step.
 
@@ -66,22 +78,14 @@ class Baselines:
         self._expected: dict[ComputationGraph, int] = {}
         self._largest: Baseline | None = None
 
-    def of(
-        self, extracted: Extraction, structure: ComputationGraph, resident: int, run: bool
-    ) -> Baseline:
-        """The unchanged step's.
-
-        Args:
-            extracted: the step.
-            structure: equal for steps that need the same memory.
-            resident: bytes that the device holds before it.
-            run: it may run for trial.
-        """
+    def of(self, step: Step, run: bool) -> Baseline:
+        """The unchanged step's; with `run` it may run for trial."""
+        extracted, structure, resident = step.extracted, step.structure, step.resident
         if structure in self._expected:
             expected = resident + self._expected[structure]
         else:
             schedule = Schedule(range(len(extracted.graph)))
-            expected = forecast(extracted, schedule, resident).highest_of_ten
+            expected = forecast_of(extracted, schedule, current_device(), resident).highest_of_ten
         baseline = Baseline(resident, expected)
         if structure not in self._tried:
             if not run or self.is_no_larger(baseline):
@@ -127,9 +131,7 @@ def _tried(extracted: Extraction, expected: Baseline) -> Baseline:
         _refuse_beyond(ROOM_FOR_UNCHANGED * expected.expected_addition)
         with phase("trials"):
             peaks = run_unchanged(extracted)
-        # On a GPU a step now and then, or several in a row, hold a value more: a share is to mean
-        # the same in every process.
-        added = min(peaks) if tries_kernels() else max(peaks)
+        added = current_device().peak_of_unchanged(peaks)
         if added < expected.expected_addition and not counts_small_buffers():
             raise TrialRunError(
                 "this CPU's allocator counts no buffers below 256 KiB; "
@@ -142,17 +144,7 @@ def _tried(extracted: Extraction, expected: Baseline) -> Baseline:
 
 
 def _refuse_beyond(size: float) -> None:
-    """On a CPU, where a system kills what takes too much; a GPU's allocator just says so."""
-    room = _room() if default_device().startswith("CPU") else None
-    if room is not None and size > room:
-        why = f"it might need {format_bytes(size, room)} of {format_bytes(room, size)} left"
+    left = current_device().left()
+    if left is not None and size > left:
+        why = f"it might need {format_bytes(size, left)} of {format_bytes(left, size)} left"
         raise TrialRunError(why, may_pass=True)
-
-
-def _room() -> int | None:
-    """Bytes that the system, and the limit of the CPU's allocator, leave; None if not known."""
-    free, limit = free_bytes(), allocator_limit()
-    left = [] if free is None else [free]
-    if limit is not None:
-        left.append(limit - (held_bytes() or 0))
-    return min(left, default=None)

@@ -11,33 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.elsewhere import elsewhere as elsewhere_device
 from checkmate_tf.distribution.split import has_several_replicas
-from checkmate_tf.interrupts import Interrupts, noted_interrupts
+from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase
-from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baselines
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.origins import with_origin
 from checkmate_tf.planning.plan_search import PlanSearch
-from checkmate_tf.planning.planner import situation_of, trial_runner
-from checkmate_tf.planning.preparation import (
-    anything_to_gain,
-    batches_held,
-    layout_for,
-    prepared,
-    prepared_elsewhere,
-    resident_bytes,
-    structure_of,
-)
+from checkmate_tf.planning.preparation import begun, planning_of, resolved
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import CORRECTIONS, LEANEST_TIMES
-from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRunner
-from checkmate_tf.planning.variable_places import variables_movable
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
-from checkmate_tf.trace.program import resolve
-from profiles.devices import default_device, device_name
 from solvers import BudgetError, CheckmateError, format_bytes
 from solvers.graph.bounds import memory_bound
 
@@ -98,43 +87,35 @@ def swept(
         CheckmateError: nothing in the step can be recomputed, sizes are unknown, or several
             replicas run it.
     """
-    movable = variables_movable(None if elsewhere else concrete)
-    with apart(), movable, noted_interrupts() as interrupts, points_progress(count) as show:
+    device = elsewhere_device() if elsewhere else current_device()
+    movable = None if elsewhere else concrete
+    with planning_of(movable) as interrupts, points_progress(count) as show:
         show(0, "the graph of the step")
-        with phase("extract"):
-            program = resolve(concrete, request.batch_size)
+        program = resolved(concrete, request.batch_size)
         if has_several_replicas(program):
             raise CheckmateError(
                 "replicas-unsupported",
                 "several replicas run the step: take the step of one of them, outside the "
                 "strategy's scope",
             )
-        with phase("extract"):
-            extracted, notes = (
-                prepared_elsewhere(program, request)
-                if elsewhere
-                else prepared(program, request, None)
-            )
-        graph = extracted.graph
-        if not anything_to_gain(graph):
-            raise nothing_to_recompute()
         needed = program.argument_bytes
-        arriving = needed * batches_held() if arriving is None else min(arriving, needed)
-        coming = arriving + program.constant_bytes
-        resident = graph.fixed_bytes if elsewhere else resident_bytes(graph, coming)
-        tries = request.trial_run and not elsewhere
-        baseline = Baselines().of(extracted, structure_of(graph), resident, run=tries)
-        situation = situation_of(extracted, request, notes, baseline, baseline.peak)
+        coming = needed * device.batches_held() if arriving is None else min(arriving, needed)
+        step = begun(program, request, device, coming)
+        if not step.has_gain:
+            raise nothing_to_recompute()
+        tries = request.trial_run and device.is_here
+        baseline = Baselines().of(step, run=tries)
+        question = step.question(request, baseline, baseline.peak)
         if tries:
-            situation = replace(situation, layout=layout_for(extracted, arriving))
-        run = trial_runner(extracted, arriving) if tries else None
-        search = BudgetSweep(situation, request, run, interrupts)
+            question = replace(question, layout=step.layout())
+        search = BudgetSweep(question, request, step.runner() if tries else None, interrupts)
         with phase("solve"):
             plans, stopped = search.plans(count, show)
-        device = "another device" if elsewhere else device_name(default_device())
+        origin = step.extracted, step.resident, device.full_name
+        beside = step.resident - step.graph.fixed_bytes
         return Sweep(
-            plans=tuple(with_origin(plan, extracted, resident, device) for plan in plans),
-            impossible=memory_bound(graph, request.order) + resident - graph.fixed_bytes,
+            plans=tuple(with_origin(plan, *origin) for plan in plans),
+            impossible=memory_bound(step.graph, request.order) + beside,
             asked=count,
             stopped=stopped,
         )
@@ -152,14 +133,14 @@ class BudgetSweep(PlanSearch):
 
     def __init__(
         self,
-        situation: Situation,
+        question: Question,
         request: Request,
         trial_run: TrialRunner | None,
         interrupts: Interrupts,
     ) -> None:
-        """`situation` has the largest budget; without `trial_run` plans are forecast only."""
+        """`question` has the largest budget; without `trial_run` plans are forecast only."""
         super().__init__(
-            situation,
+            question,
             request.solver,
             request.order,
             request.time_limit,
@@ -244,7 +225,7 @@ class BudgetSweep(PlanSearch):
         """Bytes of the largest budget: what the unchanged step needs, in one order too."""
         unchanged = self._seen[0]
         needed = unchanged.plan.measured_peak or unchanged.plan.predicted_peak
-        most = max(self._situation.limit, needed)
+        most = max(self._question.limit, needed)
         # Where it exhausts the memory, what runs instead may hold more.
         return max(most, self._least) if unchanged.is_too_large else most
 
@@ -285,7 +266,7 @@ class BudgetSweep(PlanSearch):
 
     def _look(self, budget: int, deadline: float) -> None:
         """Make plans for a budget until one uses it, or costs nothing."""
-        allowed = budget - self._situation.resident
+        allowed = budget - self._question.resident
         live = self._live_bytes(allowed)
         for share in _TRIES:
             best = self._chosen(budget)

@@ -6,26 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkmate_tf.memory.forecast import Forecast
 from checkmate_tf.planning.settings import AS_LEAN
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
+from checkmate_tf.program.forecast import Forecast
 from solvers import format_bytes
-
-
-@dataclass(frozen=True)
-class FoundPlan:
-    """A plan, and the function that ran it for trial, if it may be used again.
-
-    Attributes:
-        keeps: whether it is expected to stay within the budget.
-        runs_plain: it is the step as it is, in TensorFlow's own order.
-    """
-
-    plan: Plan
-    function: Callable[..., Any] | None
-    keeps: bool = True
-    runs_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,11 +44,6 @@ class Candidate:
     def was_tried(self) -> bool:
         """Whether it ran for trial, to the end or not."""
         return self.exhausted or self.plan.measured_peak is not None
-
-    @property
-    def found(self) -> FoundPlan:
-        """The answer, if this is the one."""
-        return FoundPlan(self.plan, self.function)
 
     def in_words(self, expected: int) -> str:
         """What was seen of it, and the bytes that it is `expected` to rarely hold more than."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from statistics import mean, median
 
-from checkmate_tf.memory.forecast import Forecast
 from checkmate_tf.planning.candidate import Candidate
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.settings import (
     SCATTER,
-    SCATTER_ALIKE,
-    SCATTER_BESIDE,
     SCATTER_SEEN,
     WORTH_A_TRIAL,
 )
-from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun
-from profiles.devices import tries_kernels
+from checkmate_tf.program.forecast import Forecast
 
 
 class Expectation:
@@ -26,12 +23,12 @@ class Expectation:
         resident: bytes of them that the device holds before the step.
     """
 
-    def __init__(self, situation: Situation, surely: bool = False) -> None:
+    def __init__(self, question: Question, surely: bool = False) -> None:
         """With `surely`, only plans whose worst forecast is within the limit are tried."""
-        self.limit = situation.limit
-        self.resident = situation.resident
-        self._situation = situation
-        self._surely = surely or not situation.repeats_itself
+        self.limit = question.limit
+        self.resident = question.resident
+        self._question = question
+        self._surely = surely or not question.repeats_itself
         self._seen_more: list[int] = []  # bytes, by which trial runs exceeded their forecasts
 
     @property
@@ -42,7 +39,7 @@ class Expectation:
     def learn(self, forecast: Forecast, trial_run: TrialRun) -> None:
         """Correct what is expected of other plans by what the trial run of one has shown."""
         seen_more = int(median(trial_run.peaks)) - forecast.typical
-        if self._situation.layout is not None:
+        if self._question.layout is not None:
             # One plan held 4 % less than forecast, and the next one of the same step 4 % more.
             self._seen_more.append(seen_more)
         else:
@@ -58,7 +55,7 @@ class Expectation:
         if candidate.plan.measured_peak is None:
             return self.by_forecast(candidate.forecast)
         seen, scatter = candidate.plan.measured_peak, candidate.scatter
-        if scatter is None and self._situation.extracted.unknown:
+        if scatter is None and self._question.extracted.unknown:
             return seen + int(SCATTER * (seen - self.resident))  # forecasts rest on guesses
         if scatter is None:
             return self.by_forecast(candidate.forecast, seen)
@@ -72,9 +69,9 @@ class Expectation:
         """Bytes as `bytes_of`, if other steps than those of training were measured, or none."""
         seen = measured or forecast.typical + self._offset
         worst = forecast.worst + self._offset
-        if self._situation.layout is not None:
+        if self._question.layout is not None:
             worst = max(forecast.worst, worst)
-        if self._situation.repeats_itself and not measured:
+        if self._question.repeats_itself and not measured:
             return max(worst, seen + self._room(seen))
         return max(worst, seen + int(SCATTER * (seen - self.resident)))
 
@@ -91,9 +88,9 @@ class Expectation:
     def _room(self, seen: int) -> int:
         """Bytes that steps which repeat themselves may hold more than was seen of one."""
         activations = seen - self.resident
-        batch = self._situation.extracted.program.argument_bytes
-        alike = SCATTER_BESIDE if tries_kernels() else SCATTER_ALIKE
-        return int(min(SCATTER * activations, max(alike * activations, batch)))
+        batch = self._question.extracted.program.argument_bytes
+        alike = self._question.device.scatter * activations
+        return int(min(SCATTER * activations, max(alike, batch)))
 
     def keeps(self, candidate: Candidate) -> bool:
         """Whether the device will rarely hold more than the limit."""
@@ -111,6 +108,6 @@ class Expectation:
         """
         if self._surely:
             return False
-        lacking = self._situation.baseline_peak - self.bytes_of(candidate)
+        lacking = self._question.baseline_peak - self.bytes_of(candidate)
         left = min(self.limit - self.bytes_of(candidate), lacking)
         return left > 0 and 2 * candidate.plan.overhead * left / lacking >= WORTH_A_TRIAL

@@ -9,10 +9,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes, peak_bytes, run_measured
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes, peak_bytes, reset_peak, run_measured
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS, MONITORED_STEPS
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
 from solvers import BudgetError, format_bytes
 
 Step = Callable[..., Any]
@@ -56,7 +56,7 @@ class BudgetWatch:
         if self._ended or not tf.executing_eagerly():
             return step(*args, **kwargs)
         if (peak_bytes() or 0) > self._budget:
-            tf.config.experimental.reset_memory_stats(default_device())
+            reset_peak()
         held = held_bytes() or 0
         result = step(*args, **kwargs)
         self.look(held)
@@ -138,7 +138,7 @@ class MonitoredStep:
             self._left -= 1
             held = held_bytes() or 0
             step = functools.partial(self._step, *args, **kwargs)
-            result, peak = run_measured(step, device=default_device())
+            result, peak = run_measured(step, device=current_device().name)
             is_cold, self._is_cold = self._is_cold, False
             if peak > self._budget and is_cold:
                 warn_user("over-budget-at-first", _over(peak, self._budget) + _WHILE_COLD)

@@ -6,16 +6,15 @@ import math
 from dataclasses import replace
 from statistics import median
 
-from checkmate_tf.memory.forecast import Forecast, forecast
-from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers
+from checkmate_tf.devices.measure import counts_small_buffers
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.expectation import Expectation
-from checkmate_tf.planning.situation import Situation
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
-from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.plan import Plan
-from solvers import Schedule, Solution, solve
+from checkmate_tf.progress import detail
+from solvers import Solution, solve
 from solvers.graph import input_order_peak
 
 
@@ -23,15 +22,15 @@ class PlanMaker:
     """Makes the plans of one step; each trial run corrects what is expected of the next ones.
 
     Attributes:
-        situation: what there is before planning.
+        question: what there is before planning.
         expected: what plans are expected to hold.
     """
 
     def __init__(
-        self, situation: Situation, expected: Expectation, trial_run: TrialRunner | None
+        self, question: Question, expected: Expectation, trial_run: TrialRunner | None
     ) -> None:
         """Without `trial_run`, plans are forecast only."""
-        self.situation = situation
+        self.question = question
         self.expected = expected
         self._trial_run = trial_run
         self._room: float = math.inf
@@ -44,39 +43,32 @@ class PlanMaker:
 
     def unchanged(self) -> Candidate:
         """The step in its own order, nothing recomputed."""
-        graph = self.situation.extracted.graph
+        graph = self.question.extracted.graph
         return self.planned(solve(graph, input_order_peak(graph), "checkpoint_all"))
 
     def planned(self, solution: Solution) -> Candidate:
         """The plan of a solution that has a schedule, with a forecast."""
-        situation = self.situation
-        graph = situation.extracted.graph
+        question = self.question
+        graph = question.extracted.graph
         assert solution.schedule is not None
         assert solution.cost is not None
-        expected = self.forecast(solution.schedule)
+        expected = question.forecast(solution.schedule)
         plan = Plan(
             graph=graph,
             schedule=solution.schedule,
-            budget=situation.budget,
+            budget=question.budget,
             predicted_peak=expected.highest_of_ten,
-            baseline_peak=situation.baseline_peak,
+            baseline_peak=question.baseline_peak,
             overhead=solution.cost / graph.one_pass_cost - 1,
             solution=solution,
-            notes=situation.notes,
-            measured_baseline_peak=situation.measured_baseline_peak,
+            notes=question.notes,
+            measured_baseline_peak=question.measured_baseline_peak,
         )
         return Candidate(plan, expected)
 
-    def forecast(self, schedule: Schedule) -> Forecast:
-        """The peaks of steps by a schedule."""
-        situation = self.situation
-        layouts = situation.layout.and_alike() if situation.layout is not None else ()
-        extracted, resident = situation.extracted, situation.resident
-        return forecast(extracted, schedule, resident, allocator_limit(), layouts)
-
     def tried(self, candidate: Candidate) -> Candidate:
         """The candidate after a trial run, where one is possible."""
-        forecast_most, limit = candidate.forecast.highest_of_ten, self.situation.limit
+        forecast_most, limit = candidate.forecast.highest_of_ten, self.question.limit
         if self._trial_run is None:
             return replace(candidate, exhausted=forecast_most > self._room)
         try:
@@ -91,8 +83,8 @@ class PlanMaker:
                 return replace(candidate, exhausted=True)  # without copies beside it, too
             self._trial_run = None
             note = f"no trial run, for {error}"
-            self.situation = replace(self.situation, notes=(*self.situation.notes, note))
-            return replace(candidate, plan=replace(candidate.plan, notes=self.situation.notes))
+            self.question = replace(self.question, notes=(*self.question.notes, note))
+            return replace(candidate, plan=replace(candidate.plan, notes=self.question.notes))
         if trial_run is None:
             return replace(candidate, exhausted=True)
         measured = max(trial_run.peaks)

@@ -12,10 +12,11 @@ from dataclasses import replace
 from functools import cached_property
 
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.memory.measure import allocator_limit
-from checkmate_tf.planning.candidate import Candidate, FoundPlan, fastest_of_the_leanest
+from checkmate_tf.planning.candidate import Candidate, fastest_of_the_leanest
 from checkmate_tf.planning.expectation import Expectation
+from checkmate_tf.planning.outcome import Outcome
 from checkmate_tf.planning.plan_maker import PlanMaker
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     CORRECTIONS,
@@ -35,7 +36,6 @@ from checkmate_tf.planning.settings import (
     LEAST_TIME,
     PLAN_TIMES,
 )
-from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.too_small import TooSmallError, held_more, no_schedule
 from checkmate_tf.planning.trial.trial_run import TrialRunner
 from checkmate_tf.planning.unchanged import plain_instead
@@ -51,7 +51,7 @@ class PlanSearch:
 
     def __init__(
         self,
-        situation: Situation,
+        question: Question,
         solver: str,
         order: Order,
         time_limit: float,
@@ -63,7 +63,7 @@ class PlanSearch:
         """Prepare a search.
 
         Args:
-            situation: what there is before planning.
+            question: what there is before planning.
             solver, order, time_limit: as the user asked for them.
             trial_run: runs the step by a schedule; without it, plans are forecast only.
             interrupts: those of the user.
@@ -71,8 +71,8 @@ class PlanSearch:
             measure_unchanged: runs the unchanged step, if it has not run, for its peak in bytes;
                 asked only where no plan keeps the budget.
         """
-        self._situation = situation
-        self._graph = situation.extracted.graph
+        self._question = question
+        self._graph = question.extracted.graph
         self._solver = solver
         self._order = order
         self._time_limit = time_limit
@@ -82,12 +82,12 @@ class PlanSearch:
         self._measure_unchanged = measure_unchanged
         if recommended is not None:
             self._schedules.known = [recommended]
-        is_large = len(situation.extracted.program.operations) >= LARGE_STEP
+        is_large = len(question.extracted.program.operations) >= LARGE_STEP
         self._corrections = LARGE_CORRECTIONS if is_large else CORRECTIONS
-        self._expected = Expectation(situation, surely=is_large)
-        self._maker = PlanMaker(situation, self._expected, trial_run)
+        self._expected = Expectation(question, surely=is_large)
+        self._maker = PlanMaker(question, self._expected, trial_run)
 
-    def run(self) -> FoundPlan:
+    def run(self) -> Outcome:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.
 
         Where a measurement says that no plan takes less than the unchanged step, that is the plan.
@@ -99,51 +99,51 @@ class PlanSearch:
         try:
             return self._within_the_budget()
         except TooSmallError as error:
-            plain = plain_instead(self._measured_situation, self._maker.unchanged(), error.needs)
+            plain = plain_instead(self._measured_question, self._maker.unchanged(), error.needs)
             if plain is None:
                 raise
             return plain
 
-    def _within_the_budget(self) -> FoundPlan:
+    def _within_the_budget(self) -> Outcome:
         unchanged = self._unchanged_that_fits()
         if unchanged is not None:
             unchanged = self._maker.told(self._maker.tried(unchanged))
             if self._expected.keeps(unchanged):
-                return unchanged.found
+                return self._outcome(unchanged)
             unchanged = replace(unchanged, function=None)
         first = self._first_solution()
         seen: list[Candidate] = []
         kept = self._first_that_keeps(first, seen)
         if kept is not None:
-            return kept.found
+            return self._outcome(kept)
         if unchanged is not None:
             seen.append(unchanged)
         if not seen:  # by the solver's memory model, which may be wrong
             leanest = self._maker.told(self._maker.tried(self._leanest_known))
             if leanest.was_tried and self._expected.keeps(leanest):
-                return leanest.found
+                return self._outcome(leanest)
             needs = self._expected.bytes_of(leanest)
             raise no_schedule(
-                self._measured_situation,
+                self._measured_question,
                 self._solver,
                 first,
                 self._least_memory,
-                leanest.found,
+                self._outcome(leanest),
                 needs,
             )
         best = self._best_effort(seen)
-        return replace(best.found, keeps=self._expected.keeps(best))
+        return replace(self._outcome(best), keeps=self._expected.keeps(best))
 
     @cached_property
-    def _measured_situation(self) -> Situation:
+    def _measured_question(self) -> Question:
         """What there is before planning, with the unchanged step's peak if that can be measured."""
-        situation = self._situation
-        if situation.measured_baseline_peak is None:
+        question = self._question
+        if question.measured_baseline_peak is None:
             measured = self._measure_unchanged()
-            situation = replace(situation, measured_baseline_peak=measured)
-        return situation
+            question = replace(question, measured_baseline_peak=measured)
+        return question
 
-    def leanest(self, solver: str | None = None) -> FoundPlan:
+    def leanest(self, solver: str | None = None) -> Outcome:
         """The plan of the least memory; its budget is what the allocator needs for it.
 
         Args:
@@ -161,7 +161,7 @@ class PlanSearch:
             plan = replace(candidate.plan, budget=self._expected.bytes_of(candidate))
             candidate = self._maker.told(replace(candidate, plan=plan))
             if not candidate.exhausted:
-                return candidate.found
+                return self._outcome(candidate)
         raise BudgetError(
             "device-exhausted",
             f"each of {len(LEANEST_TIMES)} plans of the least memory found exhausted the device's "
@@ -191,12 +191,15 @@ class PlanSearch:
                 return candidate
         return kept
 
+    def _outcome(self, candidate: Candidate) -> Outcome:
+        return Outcome(candidate.plan, self._question.extracted, candidate.function)
+
     # Which plans are tried.
 
     def _unchanged_that_fits(self) -> Candidate | None:
         """The step in its own order, if it is forecast to be within the budget."""
-        limit = self._situation.limit
-        if self._situation.baseline_peak > limit:
+        limit = self._question.limit
+        if self._question.baseline_peak > limit:
             return None  # as was forecast before
         unchanged = self._maker.unchanged()
         return unchanged if unchanged.forecast.highest_of_ten <= limit else None
@@ -241,7 +244,7 @@ class PlanSearch:
 
         Returns that of the leanest one. What was tried for it is not held beside the leaner ones.
         """
-        if self._situation.layout is None:
+        if self._question.layout is None:
             return (yield from self._each_tried(first))
         return (yield from self._fastest_tried(first))
 
@@ -275,7 +278,7 @@ class PlanSearch:
         allowed, found = self._expected.allowed, list[Candidate]()
         solution, activations = first, FIRST_SHARE * allowed
         leanest = activations
-        aim = FORECAST_AIM if self._situation.repeats_itself else self._corrections.aim
+        aim = FORECAST_AIM if self._question.repeats_itself else self._corrections.aim
         while solution.schedule is not None:
             candidate = self._maker.planned(solution)
             found.append(candidate)
@@ -381,7 +384,7 @@ class PlanSearch:
         Raises:
             TooSmallError: all that ran for trial held more than the budget.
         """
-        budget = self._situation.budget
+        budget = self._question.budget
         best = fastest_of_the_leanest(seen, lambda each: each.forecast.worst)
         if not best.was_tried:
             best = self._maker.told(self._maker.tried(best))
@@ -390,7 +393,7 @@ class PlanSearch:
         if self._expected.keeps(best):
             return best
         # What plans have to leave alone is needed as well.
-        need = self._expected.bytes_of(best) + self._situation.margin
+        need = self._expected.bytes_of(best) + self._question.margin
         if need > budget:
             code = "leanest-plan-over-budget"
             note = f"the leanest plan found may need {format_bytes(need, budget)}, more than the "
@@ -398,8 +401,9 @@ class PlanSearch:
         else:
             code = "free-memory-in-pieces"
             note = f"the leanest plan found needs {format_bytes(need)}, but at the allocator's "
-            note += f"limit of {format_bytes(allocator_limit() or 0)} what is free may lie in "
-            note += "pieces, none of them large enough"
+            limit = self._question.device.limit() or 0
+            note += f"limit of {format_bytes(limit)} what is free may lie in pieces, none of them "
+            note += "large enough"
         warn_user(code, note)
         return replace(best, plan=replace(best.plan, notes=(*best.plan.notes, note)))
 
@@ -409,7 +413,7 @@ class PlanSearch:
         Raises:
             TooSmallError: it held more than the budget.
         """
-        budget = self._situation.budget
+        budget = self._question.budget
         measured = [each for each in seen if each.plan.measured_peak is not None]
         if not measured:
             raise TooSmallError(
@@ -421,7 +425,7 @@ class PlanSearch:
             leanest = min(measured, key=self._expected.bytes_of)
             needs = self._expected.bytes_of(leanest)
             held = min(map(_held, measured))
-            raise held_more(self._measured_situation, held, leanest.found, needs)
+            raise held_more(self._measured_question, held, self._outcome(leanest), needs)
         return fastest_of_the_leanest(within, _held)
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.distribution.emission import ReplicatedStep
 from checkmate_tf.distribution.parts import part_of
 from checkmate_tf.distribution.shared_plan import agree, this_worker
 from checkmate_tf.distribution.split import Split, split
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.trial.trial_run import (
     SaysEnough,
     TrialRun,
@@ -22,11 +23,10 @@ from checkmate_tf.planning.trial.trial_run import (
     peaks_on_trial,
 )
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.rewriting.rewrite import function_of
+from checkmate_tf.program.rewrite import function_of
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
 from solvers import ComputationGraph, Node, Schedule, format_bytes
 
 
@@ -107,8 +107,7 @@ class _Together:
         self._program = program
         self._split = parts
         self._extracted = extracted
-        # All logical CPUs have one allocator.
-        self._sharing = len(extracted) if default_device().startswith("CPU") else 1
+        self._sharing = len(extracted) if current_device().is_host else 1
 
     def held(self) -> int | None:
         """Bytes that the device holds now, for each replica; None where it keeps no count."""

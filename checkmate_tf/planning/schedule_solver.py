@@ -6,7 +6,7 @@ from typing import Any
 
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.planning.settings import ENOUGH_PER_NODE, ENOUGH_SECONDS, LONGER
-from checkmate_tf.planning_display import say_report
+from checkmate_tf.progress import say_report
 from solvers import ComputationGraph, Schedule, Solution, Status, find_solver, solve
 from solvers.problem import Order
 

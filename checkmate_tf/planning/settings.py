@@ -108,15 +108,6 @@ SCATTER = 0.04
 the batches that are made meanwhile lie elsewhere (of 17 steps up to 3.5 % more); without a trial
 run, or where copies of the variables could not lie where these do, the variables do."""
 
-SCATTER_ALIKE = 0.01
-"""The same, where the trial run's steps were those of training and repeated themselves: of ten
-steps up to 0.5 % more, but with an input pipeline up to a batch more, for which room is left as
-well. What is forecast of other steps doesn't count then."""
-
-SCATTER_BESIDE = 0.02
-"""The same, where they were, but the variables lay beside their copies, as on a GPU (of 11 small
-steps up to 1.8 % more, of those of 100 MiB and more none)."""
-
 SCATTER_SEEN = 2.0
 """Room for later steps, as a multiple of the bytes by which the steps of a trial run differed."""
 
@@ -148,9 +139,6 @@ UNCHANGED_STEPS = 8
 """Steps of the unchanged step that are measured, at most. On a CPU, where threads change the order
 of its operations, the highest counts for a share; on a GPU the lowest, after the first one."""
 
-NO_HIGHER_STEPS = 2
-"""Steps in a row that held no more than one before: on a CPU, the highest is taken to be found."""
-
 ROOM_FOR_UNCHANGED = 2.0
 """Multiple of what the unchanged step is expected to add to what is held: it runs only where so
 much memory is left, for it may need more than is expected of it."""
@@ -162,12 +150,6 @@ MONITORED_STEPS = 10
 
 LEANER_ATTEMPTS = 2
 """Plans that are made anew. If a step then still takes more, the plan is not the reason."""
-
-# What the device will hold beside the step (`planner`).
-
-BATCHES_AHEAD = 4
-"""Batches that the input pipeline of `fit` has ready beside the one of the step. On a CPU they lie
-in the memory that a budget counts."""
 
 # What is reserved before planning (`preparation`).
 

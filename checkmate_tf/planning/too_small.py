@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import ceil
 
-from checkmate_tf.planning.candidate import FoundPlan
 from checkmate_tf.planning.largest_loop import about_the_largest_loop
+from checkmate_tf.planning.outcome import Outcome
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.settings import FOUND_AGAIN
-from checkmate_tf.planning.situation import Situation
 from checkmate_tf.plans.plan import Plan
 from solvers import BudgetError, Solution, Status, format_bytes
 from solvers.local_search.least_memory import LeastMemory
@@ -27,7 +27,7 @@ class TooSmallError(BudgetError):
         code: str,
         message: str,
         least: int | None = None,
-        leanest: FoundPlan | None = None,
+        leanest: Outcome | None = None,
         needs: int | None = None,
     ) -> None:
         """`least` are bytes that are enough for the leanest plan, also where it is found again."""
@@ -37,30 +37,30 @@ class TooSmallError(BudgetError):
 
 
 def no_schedule(
-    situation: Situation,
+    question: Question,
     solver: str,
     failed: Solution,
     known: LeastMemory,
-    leanest: FoundPlan,
+    leanest: Outcome,
     needs: int,
 ) -> TooSmallError:
     """An error about a budget for which there is no schedule.
 
     Args:
-        situation: of the step.
+        question: of the step.
         solver: what was asked for one.
         failed: its answer.
         known: the schedule of the least memory that was found.
         leanest: the plan by that one, or by one that needs as little.
         needs: bytes that the device would rarely hold more than by it.
     """
-    graph = situation.extracted.graph
-    beside = situation.resident - graph.fixed_bytes
-    least = _enough(situation, needs)
-    if known.peak + beside <= situation.limit:
+    graph = question.extracted.graph
+    beside = question.resident - graph.fixed_bytes
+    least = _enough(question, needs)
+    if known.peak + beside <= question.limit:
         return TooSmallError(
             "solver-found-nothing",
-            f"{solver!r} found no schedule within {format_bytes(situation.limit)}, "
+            f"{solver!r} found no schedule within {format_bytes(question.limit)}, "
             f"though there is one of {format_bytes(known.peak + beside)}: give it a longer "
             "time_limit, or take another solver",
             least,
@@ -68,54 +68,54 @@ def no_schedule(
             needs,
         )
     # What the margin alone makes impossible is not impossible within the budget.
-    proved = failed.status is Status.INFEASIBLE and not situation.margin
+    proved = failed.status is Status.INFEASIBLE and not question.margin
     how = "no schedule exists" if proved else "no schedule was found"
     return TooSmallError(
         "budget-too-small",
-        f"budget {format_bytes(situation.budget, least)} is too small: {how} within it, "
-        f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
-        + _what_would_do(situation, leanest.plan, least)
-        + _impossible_below(situation, leanest.plan, known.bound + beside)
-        + about_the_largest_loop(situation.extracted, known.peak - graph.fixed_bytes),
+        f"budget {format_bytes(question.budget, least)} is too small: {how} within it, "
+        f"{format_bytes(question.resident)} of it variables, inputs and what else is held. "
+        + _what_would_do(question, leanest.plan, least)
+        + _impossible_below(question, leanest.plan, known.bound + beside)
+        + about_the_largest_loop(question.extracted, known.peak - graph.fixed_bytes),
         least,
         leanest,
         needs,
     )
 
 
-def held_more(situation: Situation, held: int, leanest: FoundPlan, needs: int) -> TooSmallError:
+def held_more(question: Question, held: int, leanest: Outcome, needs: int) -> TooSmallError:
     """An error about plans that held more than the budget when they ran.
 
     Args:
-        situation: of the step.
+        question: of the step.
         held: the least bytes that one of them held.
         leanest: the one of which the device is expected to hold the least.
         needs: bytes that it would rarely hold more than by that one.
     """
-    least = _enough(situation, needs)
+    least = _enough(question, needs)
     return TooSmallError(
         "budget-too-small",
-        f"budget {format_bytes(situation.budget, held)} is too small: the leanest plan found held "
-        f"{format_bytes(held, situation.budget)} in a trial run, "
-        f"{format_bytes(situation.resident)} of it variables, inputs and what else is held. "
-        f"{_what_would_do(situation, leanest.plan, least)}",
+        f"budget {format_bytes(question.budget, held)} is too small: the leanest plan found held "
+        f"{format_bytes(held, question.budget)} in a trial run, "
+        f"{format_bytes(question.resident)} of it variables, inputs and what else is held. "
+        f"{_what_would_do(question, leanest.plan, least)}",
         least,
         leanest,
         needs,
     )
 
 
-def _enough(situation: Situation, needs: int) -> int:
+def _enough(question: Question, needs: int) -> int:
     """The bytes to name: a little more than those, or than the unchanged step needs."""
     least = int(FOUND_AGAIN * needs)
-    own = situation.resident + int(FOUND_AGAIN * (needs - situation.resident))
-    unchanged = situation.measured_baseline_peak or least
+    own = question.resident + int(FOUND_AGAIN * (needs - question.resident))
+    unchanged = question.measured_baseline_peak or least
     return min(least, max(own, unchanged))
 
 
-def _impossible_below(situation: Situation, leanest: Plan, bound: int) -> str:
+def _impossible_below(question: Question, leanest: Plan, bound: int) -> str:
     """A sentence; "" where a step has run in less, for the sizes of some values are guesses."""
-    held = (situation.measured_baseline_peak, leanest.measured_peak)
+    held = (question.measured_baseline_peak, leanest.measured_peak)
     if any(each is not None and each < bound for each in held):
         return ""
     return (
@@ -123,16 +123,16 @@ def _impossible_below(situation: Situation, leanest: Plan, bound: int) -> str:
     )
 
 
-def _what_would_do(situation: Situation, leanest: Plan, least: int) -> str:
+def _what_would_do(question: Question, leanest: Plan, least: int) -> str:
     """Two sentences: what the unchanged step needs, and what to write instead."""
-    measured = situation.measured_baseline_peak
-    unchanged = measured or situation.baseline_peak
+    measured = question.measured_baseline_peak
+    unchanged = measured or question.baseline_peak
     how = "measured" if measured else "forecast"
     told = f"The unchanged step needs {format_bytes(unchanged)} ({how}). "
     was_tried = leanest.measured_peak is not None
     told += "What does, as a trial run has shown," if was_tried else "What is likely to do"
-    told += f" is {format_bytes(least, situation.budget)} or more: budget={least}"
-    before = situation.resident - situation.extracted.program.constant_bytes
+    told += f" is {format_bytes(least, question.budget)} or more: budget={least}"
+    before = question.resident - question.extracted.program.constant_bytes
     if before < least < unchanged:
         share = (least - before) / (unchanged - before)
         told += f", or budget={ceil(100 * share) / 100:g}"

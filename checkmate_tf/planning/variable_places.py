@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from checkmate_tf.memory.layout import address_of, fill_gaps
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.layout import address_of, fill_gaps
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.variable_watch import VariableWatch
 from checkmate_tf.trace.side_effects import written_captures
-from profiles.devices import default_device
 from profiles.tensorflow_internals import variable_content
 
 _ALIGNMENT = 64
@@ -67,7 +67,7 @@ class _Place:
 
 def pack_variables(concrete: Any) -> None:
     """Lay the values of the variables that `concrete` may write down anew; they keep their bits."""
-    if default_device().startswith("CPU"):
+    if current_device().moves_values:
         with variables_aside(concrete):
             pass
     elif (_WATCH.get() or VariableWatch()).quiet:

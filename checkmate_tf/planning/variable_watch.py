@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkmate_tf.memory.layout import address_of, values_in_place
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.layout import address_of, values_in_place
 from checkmate_tf.trace.side_effects import written_captures
-from profiles.devices import default_device
 
 
 class VariableWatch:
@@ -45,7 +45,7 @@ class VariableWatch:
 
     def _values(self, concrete: Any) -> list[tuple[Any, Any]]:
         # On other devices a variable can't have its value in the host's memory, and stays there.
-        if not self.quiet or not default_device().startswith("CPU"):
+        if not self.quiet or not current_device().moves_values:
             return []
         values = values_in_place(list(written_captures(concrete)))
         return [each for each in values if each[1].shape.num_elements()]  # others have no address

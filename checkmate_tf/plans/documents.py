@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from dataclasses import fields
+from typing import Any
 
 from solvers import (
     CheckmateError,
@@ -25,8 +26,6 @@ from solvers import (
 
 FORMAT = "checkmate_tf plan"
 VERSION = 1
-
-Value = TypeVar("Value")
 
 
 def document_of(
@@ -121,28 +120,32 @@ def read(document: Mapping[str, Any], key: str, kinds: type | tuple[type, ...]) 
     return value
 
 
+def plain_fields(kind: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are whole numbers or texts, and the kinds for `read`."""
+    return {each.name: _KINDS[each.type] for each in fields(kind) if each.type in _KINDS}
+
+
+_KINDS: Mapping[Any, Any] = {"int": int, "int | None": (int, type(None)), "str": str}
+"""As annotations name them."""
+
+
 def _solution(document: Mapping[str, Any], schedule: Schedule, simulation: Simulation) -> Solution:
-    try:
-        status = Status(document.get("status"))
-    except ValueError:
-        known = ", ".join(map(str, Status))
-        raise CheckmateError(
-            "field-invalid", f"status is {document.get('status')!r}; one of {known} is expected"
-        ) from None
-    bound_order = document.get("bound_order", "fixed")
-    if bound_order not in ("fixed", "free"):
-        raise CheckmateError(
-            "field-invalid", f"bound_order is {bound_order!r}; fixed or free is expected"
-        )
+    words = {"bound_order": "fixed", **document}
+    for key, known in (("status", [*map(str, Status)]), ("bound_order", ["fixed", "free"])):
+        if words.get(key) not in known:
+            raise CheckmateError(
+                "field-invalid",
+                f"{key} is {words.get(key)!r}; one of {', '.join(known)} is expected",
+            )
     return Solution(
         solver=read(document, "solver", str),
-        status=status,
+        status=Status(words["status"]),
         schedule=schedule,
         cost=simulation.cost,
         peak=simulation.peak,
         bound=read(document, "bound", (int, float, type(None))),
         seconds=read(document, "seconds", (int, float)),
-        bound_order=bound_order,
+        bound_order=words["bound_order"],
         among=str(document.get("among", "")),
         budget=read(document, "budget", int),
     )
@@ -156,14 +159,9 @@ def _ids(graph: ComputationGraph) -> list[int | str]:
 
 def _numbers(schedule: list[Any], graph: ComputationGraph) -> list[int]:
     number = {identity: place for place, identity in enumerate(_ids(graph))}
-    try:
-        return [number[each] for each in schedule]
-    except (KeyError, TypeError):
-        stranger = next(each for each in schedule if not _is_in(each, number))
-        raise CheckmateError(
-            "node-unknown", f"schedule names node {stranger!r}, which is not in its graph"
-        ) from None
-
-
-def _is_in(identity: Any, number: Mapping[Any, int]) -> bool:
-    return isinstance(identity, int | str) and identity in number
+    for each in schedule:
+        if not isinstance(each, int | str) or each not in number:
+            raise CheckmateError(
+                "node-unknown", f"schedule names node {each!r}, which is not in its graph"
+            )
+    return [number[each] for each in schedule]

@@ -1,7 +1,12 @@
-"""One line about a plan: what it saves, what it costs, how long it took, what became of it."""
+"""One line about a plan: what it saves and costs, how long it took; and one about its step."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from checkmate_tf.phases import number_of
+from checkmate_tf.plans.layers import model_name
 from checkmate_tf.plans.plan import Plan
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
@@ -32,8 +37,7 @@ def line_about(plan: Plan, source: str) -> str:
         '130 → 57 MiB forecast (budget 58 MiB; not measured: trial_run=False)'
     """
     before = plan.compiled_baseline_peak or plan.measured_baseline_peak or plan.baseline_peak
-    after = plan.compiled_peak or plan.measured_peak or plan.predicted_peak
-    unit, size = _unit_of(min(before, after, plan.budget))
+    unit, size = _unit_of(min(before, plan.peak, plan.budget))
     of_budget = (unit, size) if plan.budget < _MOST * size else _unit_of(plan.budget)
     unchanged = f"{before / size:.0f}"
     if plan.measured_baseline_peak is None and plan.measured_peak is not None:
@@ -48,10 +52,10 @@ def line_about(plan: Plan, source: str) -> str:
     why = f"; not measured: {plan.why_forecast}" if how == "forecast" and plan.why_forecast else ""
     done = "planned" if is_new else "ready"
     parts = [
-        f"{unchanged} → {after / size:.0f} {unit} {how} "
+        f"{unchanged} → {plan.peak / size:.0f} {unit} {how} "
         f"(budget {plan.budget / of_budget[1]:.0f} {of_budget[0]}{why})",
         extra_in_words(plan),
-        f"{done} in {_seconds(sum(plan.seconds.values()))}" if plan.seconds else "",
+        f"{done} in {number_of(sum(plan.seconds.values()))} s" if plan.seconds else "",
         source,
     ]
     return ", ".join(filter(None, parts))
@@ -70,5 +74,28 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+def step_in_words(document: Mapping[str, Any]) -> str:
+    """What tells the step of a plan.json from others; older files don't say all of it.
+
+    Example:
+        >>> nodes = [{"name": f"net/conv_{number}/relu"} for number in range(3)]
+        >>> origin = {"batch_size": 16, "optimizer": "adam"}
+        >>> step_in_words(
+        ...     {
+        ...         "graph": "train_step",
+        ...         "computation_graph": {"nodes": nodes},
+        ...         "step": {"origin": origin},
+        ...     }
+        ... )
+        'net (train_step), batch 16, adam'
+    """
+    name = document["graph"]
+    model = model_name(str(each.get("name", "")) for each in document["computation_graph"]["nodes"])
+    origin = (document.get("step") or {}).get("origin") or {}
+    batch = origin.get("batch_size")
+    parts = [
+        f"{model} ({name})" if model else name,
+        f"batch {batch}" if batch else "",
+        origin.get("optimizer", ""),
+    ]
+    return ", ".join(filter(None, parts))

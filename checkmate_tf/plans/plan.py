@@ -11,9 +11,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from checkmate_tf.phases import in_words
-from checkmate_tf.plans.documents import document_of, read, read_document
-from checkmate_tf.plans.html import as_html
-from checkmate_tf.plans.table import by_layers, layer_rows, peak_lines
+from checkmate_tf.plans.documents import document_of, plain_fields, read, read_document
+from checkmate_tf.plans.explanation import Explanation, explain
+from checkmate_tf.plans.table import as_html, by_layers, cost_name
 from solvers import CheckmateError, ComputationGraph, Schedule, Solution, format_bytes
 from solvers.graph import input_order_peak
 from solvers.graph.files import read_json, write_whole
@@ -40,6 +40,7 @@ class Origin:
         tensorflow: the version.
         batch_size: the first dimension of the step's first argument, where it has one.
         optimizer: the name of the optimizer, where the step's operations tell it.
+        lines: of the user's program that made each node, "file:line"; "" where none did.
     """
 
     content: str
@@ -49,6 +50,7 @@ class Origin:
     tensorflow: str
     batch_size: int | None = None
     optimizer: str = ""
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,22 +175,40 @@ class Plan:
             write_picture(figure, path)
         return figure
 
+    def explain(self, layer: str) -> Explanation:
+        """Why a layer is kept or recomputed: for whom, when, at what cost, made by which line.
+
+        Args:
+            layer: its name, as `print(plan)` lists it, or that of a node.
+
+        Raises:
+            CheckmateError: there is no such layer.
+
+        Example:
+            >>> from solvers import solve
+            >>> from solvers.graph.layer_graphs import unit_chain
+            >>> solution = solve(unit_chain(8), 6, "cutting_planes")
+            >>> plan = Plan(unit_chain(8), solution.schedule, 6, 6, 10, 4 / 17, solution)
+            >>> plan.explain("v7").nodes[0].computations[0].readers
+            ('v8', 'v9')
+        """
+        lines = () if self.origin is None else self.origin.lines
+        return explain(self.graph, self.schedule, layer, lines)
+
     def to_json(self, with_graph: bool = True) -> dict[str, Any]:
         """The plan as an object that JSON can hold, as `save` writes it.
 
         Args:
             with_graph: put the graph in; without it only who has the graph can read the plan.
         """
-        solution = self.solution
         step = {
-            **{name: getattr(self, name) for name in _OF_A_STEP},
+            **{name: getattr(self, name) for name in plain_fields(Plan) if name != "budget"},
             "notes": list(self.notes),
-            "why_forecast": self.why_forecast,
             "seconds": dict(self.seconds),
-            "solution": {name: getattr(solution, name) for name in _OF_THE_SOLVER},
-            "origin": None if self.origin is None else _origin_document(self.origin),
+            "solution": {name: getattr(self.solution, name) for name in _OF_THE_SOLVER},
+            "origin": self.origin and _origin_document(self.origin),
         }
-        return {**document_of(self.graph, solution, self.budget, with_graph), "step": step}
+        return {**document_of(self.graph, self.solution, self.budget, with_graph), "step": step}
 
     @classmethod
     def from_json(cls, document: Any, graph: ComputationGraph | None = None) -> Plan:
@@ -202,30 +222,32 @@ class Plan:
         overhead = simulation.cost / graph.one_pass_cost - 1 if graph.one_pass_cost else 0.0
         budget = read(document, "budget", int)
         if document.get("step") is None:
-            baseline = input_order_peak(graph)
-            schedule = solution.schedule
-            return cls(graph, schedule, budget, simulation.peak, baseline, overhead, solution)
+            peaks = simulation.peak, input_order_peak(graph)
+            return cls(graph, solution.schedule, budget, *peaks, overhead, solution)
         step = read(document, "step", dict)
-        of_the_solver = read(step, "solution", dict)
-        sizes = {name: read(of_the_solver, name, (int, type(None))) for name in _OF_THE_SOLVER}
-        seconds = read(step, "seconds", dict)
+        asked, seconds = read(step, "solution", dict), read(step, "seconds", dict)
+        sizes = {name: read(asked, name, (int, type(None))) for name in _OF_THE_SOLVER}
+        step = {"why_forecast": "", **step, "budget": budget}  # older files don't say why
         return cls(
             graph=graph,
             schedule=solution.schedule,
-            budget=budget,
             overhead=overhead,
             solution=replace(solution, **sizes),
             notes=tuple(map(str, read(step, "notes", list))),
-            why_forecast=str(step.get("why_forecast", "")),  # older files don't say it
             origin=_origin(step.get("origin")),
             seconds={name: read(seconds, name, (int, float)) for name in seconds},
-            **{name: read(step, name, kinds) for name, kinds in _OF_A_STEP.items()},
+            **{name: read(step, name, kinds) for name, kinds in plain_fields(cls).items()},
         )
+
+    @property
+    def peak(self) -> int:
+        """Bytes that the step takes by this plan: as compiled or measured, or else predicted."""
+        return self.compiled_peak or self.measured_peak or self.predicted_peak
 
     @property
     def cost_name(self) -> str:
         """What the cost model counts; only seconds are time."""
-        return {"s": "time", "": "cost"}.get(self.graph.cost_unit, self.graph.cost_unit)
+        return cost_name(self.graph)
 
     def _asked(self) -> str:
         """The solver counts live values; what allocators waste is no part of its budget."""
@@ -240,27 +262,21 @@ class Plan:
         order = ", in this order" if solution.bound_order == "fixed" else ""
         return f"at most {percent:.2f} % above the least for that{order}"
 
-    def _first_step(self) -> str:
-        """Said where it held more than the later ones."""
-        most = self.measured_peak or self.predicted_peak
-        if self.first_peak is None or self.first_peak <= most:
-            return ""
-        return f"{format_bytes(self.first_peak)} (measured while kernels were chosen)"
-
     def _facts(self) -> list[tuple[str, str]]:
         """What is known of the plan, each with its name or, below another such, without one."""
         recomputations = len(self.schedule) - len(self.graph)
-        unchanged = self.measured_baseline_peak
+        most, first = self.measured_peak or self.predicted_peak, self.first_peak
+        first = first if first is not None and first > most else None
         total, _, phases = in_words(self.seconds).partition(": ")
         rows = [
             ("budget", format_bytes(self.budget)),
-            ("peak, unchanged step", f"{format_bytes(self.baseline_peak)} (predicted)"),
-            ("", f"{format_bytes(unchanged)} (measured)" if unchanged else ""),
-            ("", _compiled(self.compiled_baseline_peak)),
-            ("peak, this plan", f"{format_bytes(self.predicted_peak)} (predicted)"),
-            ("", f"{format_bytes(self.measured_peak)} (measured)" if self.measured_peak else ""),
-            ("", _compiled(self.compiled_peak)),
-            ("", self._first_step()),
+            ("peak, unchanged step", _known(self.baseline_peak, "predicted")),
+            ("", _known(self.measured_baseline_peak, "measured")),
+            ("", _known(self.compiled_baseline_peak, "compiled")),
+            ("peak, this plan", _known(self.predicted_peak, "predicted")),
+            ("", _known(self.measured_peak, "measured")),
+            ("", _known(self.compiled_peak, "compiled")),
+            ("", _known(first, "measured while kernels were chosen")),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("recomputed", f"{recomputations} of {len(self.graph)} nodes"),
             (f"extra {self.cost_name}", f"{100 * self.overhead:.1f} % (predicted)"),
@@ -274,9 +290,8 @@ class Plan:
 
     def __repr__(self) -> str:
         """Short, as its graph is not; `print` tells more."""
-        peak = self.compiled_peak or self.measured_peak or self.predicted_peak
         extra = f"{100 * self.overhead:.1f} % more {self.cost_name}"
-        sizes = f"{format_bytes(peak)} of {format_bytes(self.budget)}"
+        sizes = f"{format_bytes(self.peak)} of {format_bytes(self.budget)}"
         return f"<Plan of {self.graph.name!r}: {sizes}, {extra}>"
 
     def __str__(self) -> str:
@@ -290,26 +305,13 @@ class Plan:
         if len(self.schedule) <= _DRAWN_AT_ONCE:
             with suppress(CheckmateError):  # without matplotlib the tables do
                 picture = self.plot()
-        layers = layer_rows(self.graph, self.schedule)
-        peak = peak_lines(self.graph, self.schedule)
-        return as_html(self._facts(), self.notes, layers, peak, picture)
-
-
-_OF_A_STEP: dict[str, Any] = {
-    "predicted_peak": int,
-    "baseline_peak": int,
-    "measured_peak": (int, type(None)),
-    "first_peak": (int, type(None)),
-    "measured_baseline_peak": (int, type(None)),
-    "compiled_peak": (int, type(None)),
-    "compiled_baseline_peak": (int, type(None)),
-    "compilations": int,
-}
-"""Fields of a `Plan` in bytes, and what they may be."""
+        return as_html(self._facts(), self.notes, self.graph, self.schedule, picture)
 
 
 def _origin_document(origin: Origin) -> dict[str, Any]:
-    return {**asdict(origin), "workspaces": list(origin.workspaces)}
+    lines = list(dict.fromkeys(origin.lines))  # few, for many nodes
+    places = [lines.index(each) for each in origin.lines]
+    return {**asdict(origin), "lines": {"of": lines, "by_node": places}}
 
 
 def _origin(document: Any) -> Origin | None:
@@ -317,23 +319,22 @@ def _origin(document: Any) -> Origin | None:
         return None
     if not isinstance(document, dict):
         raise CheckmateError("field-invalid", f"origin is {document!r}; an object is expected")
-    document = {"batch_size": None, "optimizer": "", **document}  # older files don't say it
-    workspaces = read(document, "workspaces", list)
+    workspaces = read(document, "workspaces", (list, tuple))
     if not all(type(each) is int and each >= 0 for each in workspaces):
         raise CheckmateError("field-invalid", "origin: workspaces are not all sizes in bytes")
-    return Origin(
-        content=read(document, "content", str),
-        workspaces=tuple(workspaces),
-        resident=read(document, "resident", int),
-        device=read(document, "device", str),
-        tensorflow=read(document, "tensorflow", str),
-        batch_size=read(document, "batch_size", (int, type(None))),
-        optimizer=read(document, "optimizer", str),
-    )
+    # Older files don't say all of it.
+    document = {"batch_size": None, "optimizer": "", "lines": {"of": [], "by_node": []}, **document}
+    lines = read(document, "lines", dict)
+    places, of = read(lines, "by_node", list), read(lines, "of", list)
+    if not all(type(each) is int and 0 <= each < len(of) for each in places):
+        raise CheckmateError("field-invalid", "origin: lines are not those of nodes")
+    known = {name: read(document, name, kinds) for name, kinds in plain_fields(Origin).items()}
+    told = tuple(str(of[each]) for each in places)
+    return Origin(workspaces=tuple(workspaces), lines=told, **known)
 
 
-def _compiled(peak: int | None) -> str:
-    return "" if peak is None else f"{format_bytes(peak)} (compiled)"
+def _known(peak: int | None, how: str) -> str:
+    return "" if peak is None else f"{format_bytes(peak)} ({how})"
 
 
 class PlanToCome:

@@ -1,11 +1,17 @@
-"""A plan by layers: rows of text, and lines of 80 columns."""
+"""A plan as text of 80 columns, and as HTML, which notebooks show: by layers, and its peak."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
 
 from checkmate_tf.plans.layers import Layer, layers_of, peak_of
 from solvers import ComputationGraph, Schedule, format_bytes
+
+if TYPE_CHECKING:
+    from checkmate_tf.picture_files import Picture
 
 _SHOWN = 10
 """Rows of each table; what is left is one row more."""
@@ -25,15 +31,14 @@ def by_layers(graph: ComputationGraph, schedule: Schedule) -> list[str]:
         layer, largest first kept recomputed extra cost
         v0 0 B 1 B 1
     """
-    lines = [_ROW.format(*row) for row in layer_rows(graph, schedule)]
-    return [*lines, "", *peak_lines(graph, schedule)]
+    lines = [_ROW.format(*row) for row in _layer_rows(graph, schedule)]
+    return [*lines, "", *_peak_lines(graph, schedule)]
 
 
-def layer_rows(graph: ComputationGraph, schedule: Schedule) -> list[tuple[str, str, str, str]]:
+def _layer_rows(graph: ComputationGraph, schedule: Schedule) -> list[tuple[str, str, str, str]]:
     """The headings, then what each layer keeps, recomputes and costs more, and all of them."""
     layers = layers_of(graph, schedule)
-    unit = {"s": "time", "": "cost"}.get(graph.cost_unit, graph.cost_unit)
-    rows = [("layer, largest first", "kept", "recomputed", f"extra {unit}")]
+    rows = [("layer, largest first", "kept", "recomputed", f"extra {cost_name(graph)}")]
     rows += [_row(each.name, [each], graph.cost_unit) for each in layers[:_SHOWN]]
     rest = layers[_SHOWN:]
     if rest:
@@ -51,7 +56,7 @@ def _row(name: str, layers: Sequence[Layer], unit: str) -> tuple[str, str, str, 
     )
 
 
-def peak_lines(graph: ComputationGraph, schedule: Schedule) -> list[str]:
+def _peak_lines(graph: ComputationGraph, schedule: Schedule) -> list[str]:
     """Where most is held, and by whom, the largest first."""
     peak, steps = peak_of(graph, schedule), len(schedule)
     which = "backward" if peak.backward else "forward"
@@ -72,3 +77,62 @@ def peak_lines(graph: ComputationGraph, schedule: Schedule) -> list[str]:
 def shortened(name: str, width: int) -> str:
     """A name of at most `width` characters: its end tells it from others."""
     return name if len(name) <= width else f"…{name[-width + 1 :]}"
+
+
+def cost_name(graph: ComputationGraph) -> str:
+    """What the graph's costs count; only seconds are time."""
+    return {"s": "time", "": "cost"}.get(graph.cost_unit, graph.cost_unit)
+
+
+def as_html(
+    facts: Iterable[tuple[str, str]],
+    notes: Iterable[str],
+    graph: ComputationGraph,
+    schedule: Schedule,
+    picture: Picture | None,
+) -> str:
+    """A plan's tables and its picture; whatever the texts hold is shown as text.
+
+    Args:
+        facts: (what, how much).
+        notes: what else the user should know.
+        graph: of the schedule.
+        schedule: that of the plan.
+        picture: below the tables, or None.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> graph = unit_chain(2)
+        >>> as_html([("<a>", "4 B")], [], graph, Schedule(range(5)), None)[:65]
+        '<table><tr><th style="text-align:left">&lt;a&gt;</th><td style="t'
+    """
+    heading, *rows = _layer_rows(graph, schedule)
+    parts = [
+        _table([_cell("th", name, _LEFT) + _cell("td", value, _LEFT) for name, value in facts]),
+        *(_cell("p", f"note: {note}") for note in notes),
+        _table(
+            [
+                "".join(_cell("th", each) for each in heading),
+                *(
+                    _cell("td", name, _LEFT) + "".join(_cell("td", each) for each in others)
+                    for name, *others in rows
+                ),
+            ]
+        ),
+        _cell("pre", "\n".join(_peak_lines(graph, schedule))),
+    ]
+    if picture is not None:
+        source = f"data:image/png;base64,{base64.b64encode(picture.png()).decode()}"
+        parts.append(f'<img alt="memory by layer, and the schedule" src="{source}">')
+    return "\n".join(parts)
+
+
+_LEFT = ' style="text-align:left"'
+
+
+def _table(rows: Iterable[str]) -> str:
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _cell(tag: str, text: str, style: str = "") -> str:
+    return f"<{tag}{style}>{escape(text)}</{tag}>"

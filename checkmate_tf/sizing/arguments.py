@@ -11,7 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import free_bytes, held_bytes
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.sizing.examples import ExampleBatch, example_batch
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import is_model
@@ -211,7 +212,7 @@ def why_not_here(device_memory: Any, budget: int) -> str:
     """Why no plan of `budget` bytes can be tried on this device; "" if one can."""
     if device_memory is not None:
         return "planned for another device"
-    free = free_bytes()
+    free = current_device().free()
     there = None if free is None else free + (held_bytes() or 0)
     if there is not None and there < budget:
         return f"{format_bytes(there, budget)} are free here, less than the budget"

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs, known_workspaces
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
-from checkmate_tf.memory.measure import held_bytes
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.planner import Planner
-from checkmate_tf.planning.preparation import batches_held, device_workspaces
+from checkmate_tf.planning.preparation import device_workspaces
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import spoken_progress
@@ -129,7 +130,11 @@ def largest_batch(
         budget=size,
         overhead=parse_overhead(overhead),
         held=0 if not_here else held_bytes() or 0,
-        batches=1 if not_here or target.model is None else max(_BATCHES_OF_FIT, batches_held()),
+        batches=(
+            1
+            if not_here or target.model is None
+            else max(_BATCHES_OF_FIT, current_device().batches_held())
+        ),
         workspace=(
             known_workspaces(costs)
             if not_here or is_compiled

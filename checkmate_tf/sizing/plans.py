@@ -6,10 +6,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from checkmate_tf.devices.elsewhere import elsewhere
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts
-from checkmate_tf.planning.planner import PlannedStep, Planner, plan_elsewhere
+from checkmate_tf.planning.outcome import Outcome
+from checkmate_tf.planning.planner import Planner, plan_elsewhere
+from checkmate_tf.planning.preparation import PreparedStep
 from checkmate_tf.planning.settings import SCATTER
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.sizing.question import Asked
@@ -125,7 +128,7 @@ class PlansInFull:
             )
         return plan, ""
 
-    def _planned_in_full(self, size: int) -> PlannedStep:
+    def _planned_in_full(self, size: int) -> Outcome:
         planned = None
         if not self.asked.not_here:
             arriving = self.question.held(size) - self.asked.held
@@ -135,4 +138,6 @@ class PlansInFull:
         program = self.sized.program(size)
         costs = step_costs(self.asked.request.costs, program)
         extracted = extract_program(program, costs.model, self.asked.workspace)
-        return plan_elsewhere(extracted, self.asked.request, costs.notes)
+        held = extracted.graph.fixed_bytes
+        step = PreparedStep(extracted, elsewhere(), costs.notes, 0, held)
+        return plan_elsewhere(step, self.asked.request)

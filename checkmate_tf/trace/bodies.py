@@ -6,25 +6,19 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+from profiles.operation_facts import types
 from profiles.tensorflow_internals import (
     body_of_function,
     function_in_graph,
     operation_definition,
 )
 
-LOOPS = frozenset(["While", "StatelessWhile"])
-
-CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
-
-BRANCHES = frozenset("If StatelessIf Case StatelessCase".split())
-
+LOOPS = types(lambda each: each.runs == "loop")
+CALLS = types(lambda each: each.runs == "call")
+BRANCHES = types(lambda each: each.runs == "branch")
 RUN_FUNCTIONS = LOOPS | CALLS | BRANCHES
-"""They do what the functions do that they run."""
 
 _COMPILED = "_XlaMustCompile"
-
-_OPERANDS_FROM = dict.fromkeys(BRANCHES, 1)
-"""Where the operands begin that the functions are given; before them lies what chooses one."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,8 @@ class Body:
 
 def operands(operation: Any) -> list[Any]:
     """What `operation` gives to the functions that it runs."""
-    return list(operation.inputs)[_OPERANDS_FROM.get(operation.type, 0) :]
+    inputs = list(operation.inputs)
+    return inputs[1:] if operation.type in BRANCHES else inputs  # the first chooses one
 
 
 def bodies(operation: Any) -> tuple[Body, ...]:

@@ -7,7 +7,7 @@ that ignores this predicts too much. This walk knows about it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from checkmate_tf.trace.operations import ELEMENTWISE
 from checkmate_tf.trace.program import Program, Tensor
@@ -58,55 +58,41 @@ def leanest_order(program: Program, members: Sequence[int], kept: Iterable[Tenso
     members = sorted(members)
     if not 2 < len(members) <= _MOST_ORDERED:
         return members
-    run = _Run(program, members, frozenset(kept))
+    kept, inside = frozenset(kept), set(members)
+    before = {member: inside & program.before(member) for member in members}
+    readers = {
+        tensor: {each for each in members if tensor in program.reads[each]}
+        for member in members
+        for tensor in program.produced[member]
+    }
+
+    def held_while(done: frozenset[int], member: int) -> int:
+        """Bytes held while `member` runs after `done`."""
+        live = [
+            tensor
+            for tensor, those in readers.items()
+            if tensor.producer in done and (tensor in kept or not those <= done)
+        ]
+        released = [
+            tensor for tensor in live if tensor not in kept and readers[tensor] <= {*done, member}
+        ]
+        made = sum(tensor.bytes for tensor in program.produced[member])
+        taken_over = _taken_over(program, member, released)
+        return sum(tensor.bytes for tensor in live) + made - taken_over
+
     orders: dict[frozenset[int], tuple[int, tuple[int, ...]]] = {frozenset(): (0, ())}
     for _ in members:
         longer: dict[frozenset[int], tuple[int, tuple[int, ...]]] = {}
         for done, (peak, order) in orders.items():
-            for member in run.ready(done):
-                reached = done | {member}
-                candidate = (max(peak, run.held_while(done, member)), (*order, member))
-                if reached not in longer or candidate < longer[reached]:
-                    longer[reached] = candidate
+            for member in members:
+                if member not in done and before[member] <= done:
+                    reached = done | {member}
+                    candidate = (max(peak, held_while(done, member)), (*order, member))
+                    if reached not in longer or candidate < longer[reached]:
+                        longer[reached] = candidate
         orders = longer
     ((_, best),) = orders.values()
     return list(best)
-
-
-class _Run:
-    """A few operations that may run in several orders."""
-
-    def __init__(self, program: Program, members: list[int], kept: frozenset[Tensor]) -> None:
-        self._program = program
-        self._members = members
-        self._kept = kept
-        inside = set(members)
-        self._before = {m: inside & program.before(m) for m in members}
-        self._readers: dict[Tensor, set[int]] = {
-            tensor: {m for m in members if tensor in program.reads[m]}
-            for member in members
-            for tensor in program.produced[member]
-        }
-
-    def ready(self, done: Collection[int]) -> list[int]:
-        """Members that can run next."""
-        return [m for m in self._members if m not in done and self._before[m] <= set(done)]
-
-    def held_while(self, done: Collection[int], member: int) -> int:
-        """Bytes held while `member` runs after `done`."""
-        live = [
-            tensor
-            for tensor, readers in self._readers.items()
-            if tensor.producer in done and (tensor in self._kept or not readers <= set(done))
-        ]
-        released = [
-            tensor
-            for tensor in live
-            if tensor not in self._kept and self._readers[tensor] <= {*done, member}
-        ]
-        made = sum(tensor.bytes for tensor in self._program.produced[member])
-        taken_over = _taken_over(self._program, member, released)
-        return sum(tensor.bytes for tensor in live) + made - taken_over
 
 
 def donor(program: Program, number: int, released: Iterable[Tensor]) -> Tensor | None:

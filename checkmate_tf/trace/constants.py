@@ -13,7 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.trace.operations import ELEMENTWISE, VIEWS, is_stateful
+from checkmate_tf.trace.operations import is_stateful
+from profiles.operation_facts import facts
 
 _SMALL = 100 * 1024
 """Bytes up to which Grappler folds a result that is larger than its inputs.
@@ -22,11 +23,6 @@ They are those of its encoding, in which one number, however often, is written o
 
 Source: kMaxConstantSize and CreateNodeDef in TensorFlow's constant_folding.cc.
 """
-
-_ALWAYS_ONE_NUMBER = frozenset("Fill ZerosLike OnesLike".split())
-
-_ONE_NUMBER_OF_ONE = VIEWS | {"BroadcastTo", "Cast", "Tile", "Transpose"}
-"""They make one number, however often, if their first input is that; the others are shapes."""
 
 
 def folded_constants(needed: Iterable[Any], size: Callable[[Any], int]) -> dict[str, str]:
@@ -59,15 +55,15 @@ def folded_constants(needed: Iterable[Any], size: Callable[[Any], int]) -> dict[
 
 def _is_one_number(operation: Any, alike: set[str]) -> bool:
     """Whether all that `operation` makes is one number; `alike` are others of which that holds."""
-    kind = operation.type
-    if kind == "Const":
+    if operation.type == "Const":
         value = tf.get_static_value(operation.outputs[0])
         return value is not None and value.size > 0 and bool((value == value.flat[0]).all())
-    if kind in _ONE_NUMBER_OF_ONE:
+    row = facts(operation.type)
+    if row.buffer == "view" or row.one_number == "passed on":
         return bool(operation.inputs) and operation.inputs[0].op.name in alike
-    if kind in ELEMENTWISE:
+    if row.buffer == "in place":
         return all(each.op.name in alike for each in operation.inputs)
-    return kind in _ALWAYS_ONE_NUMBER
+    return row.one_number == "always"
 
 
 def _is_folded(

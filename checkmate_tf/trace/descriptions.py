@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
 
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
@@ -37,15 +36,11 @@ def optimizer_of(program: Program) -> str:
 def update_of(program: Program) -> frozenset[str]:
     """Names of the operations that wait for a gradient and are none, as an optimizer's are."""
     follows: list[bool] = []
+    found = set()
     for number, operation in enumerate(program.operations):
-        before = {each.producer for each in program.reads[number]} | program.order[number]
-        follows.append(_is_gradient(operation) or any(follows[each] for each in before))
-    return frozenset(
-        operation.name
-        for operation, is_behind in zip(program.operations, follows, strict=True)
-        if is_behind and not _is_gradient(operation)
-    )
-
-
-def _is_gradient(operation: Any) -> bool:
-    return "gradient" in operation.name
+        is_gradient = "gradient" in operation.name
+        is_behind = any(follows[each] for each in program.before(number))
+        follows.append(is_behind or is_gradient)
+        if is_behind and not is_gradient:
+            found.add(operation.name)
+    return frozenset(found)

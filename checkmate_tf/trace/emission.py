@@ -49,10 +49,7 @@ class Emitter:
     Attributes:
         source: the graph of the traced function.
         target: the graph that is being built.
-        kernel_sums: whether an AddN is to add in the order of TensorFlow's kernel (`create_sum`).
     """
-
-    kernel_sums = True
 
     def __init__(self, source: Any, target: Any, others: OtherAttributes = _none) -> None:
         self.source = source
@@ -139,17 +136,7 @@ class Emitter:
         control_inputs: Iterable[Any] = (),
     ) -> Any:
         """As `create`, of another kind of operation, which does what `operation` is there for."""
-        copy = create_operation(
-            self.target,
-            kind,
-            inputs,
-            control_inputs,
-            name=operation.name.rsplit("/", 1)[-1],
-            attributes=attributes,
-            device=operation.device,
-        )
-        self.copy_traceback(operation, copy)
-        return copy
+        return self._create(operation, inputs, control_inputs, attributes, kind=kind)
 
     def _zero_and_one(self, device: str) -> tuple[Any, Any]:
         """The vectors (0) and (1), made once on each device."""
@@ -178,13 +165,14 @@ class Emitter:
         attributes: dict[str, Any],
         name: str | None = None,
         device: str | None = None,
+        kind: str | None = None,
     ) -> Any:
         # The bodies of While, If and calls are named by attributes and looked up in the graph.
         for function in functions_of(operation):
             add_function(function_in_graph(self.source, function), self.target)
         copy = create_operation(
             self.target,
-            operation.type,
+            kind or operation.type,
             inputs,
             control_inputs,
             name=name or operation.name.rsplit("/", 1)[-1],
@@ -213,11 +201,12 @@ class Emitter:
 
     def create_shared(
         self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any] = ()
-    ) -> None:
+    ) -> Any:
         """As `create`, of what stands for `operation` from now on."""
         copy = self.create(operation, inputs, control_inputs)
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             self.provide(original, made)
+        return copy
 
     def emit_anywhere(self, operation: Any) -> Any | None:
         """Copy `operation` onto whatever stands for its inputs, for shape inference alone.
@@ -233,10 +222,9 @@ class Emitter:
             copy_variable_content(operation.outputs[0], handle)
             self.provide(operation.outputs[0], handle)
             return None
-        copy = self.create(operation, [self.provided(each) for each in operation.inputs])
+        copy = self.create_shared(operation, [self.provided(each) for each in operation.inputs])
         for original, made in zip(operation.outputs, copy.outputs, strict=True):
             keep_what_is_known(original, made)
-            self.provide(original, made)
         return copy
 
 

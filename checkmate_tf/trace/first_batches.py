@@ -95,5 +95,5 @@ def _again(batches: Sequence[Sequence[Any]], element_spec: Any) -> Any:
         return tf.nest.pack_sequence_as(element_spec, any_size)
 
     each_alone = [tf.data.Dataset.from_tensors(tuple(batch)) for batch in batches]
-    one_by_one = functools.reduce(lambda first, second: first.concatenate(second), each_alone)
+    one_by_one = functools.reduce(tf.data.Dataset.concatenate, each_alone)
     return iter(one_by_one.map(as_it_came))

@@ -1,31 +1,15 @@
 """Which operations oneDNN's graph pass fuses into one kernel, whatever control edges say.
 
-The rule stands here alone. Nodes keep such operations together (`graph.contraction`), costs take
-them as one (`graph.step_operations`, `profiles.fusion`), and rewritten steps put no control edge
-between them (`rewriting.replay`).
+Which these are, `profiles.operation_facts` says. Nodes keep such operations together
+(`graph.contraction`), costs take them as one (`graph.step_operations`, `profiles.fusion`), and
+rewritten steps put no control edge between them (`program.order`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-_PAIRS = frozenset(
-    [
-        ("Conv2D", "BiasAdd"),
-        ("Conv3D", "BiasAdd"),
-        ("DepthwiseConv2dNative", "BiasAdd"),
-        ("MatMul", "BiasAdd"),
-        ("Pad", "Conv2D"),
-        ("Pad", "Conv3D"),
-    ]
-)
-"""(producer, reader), where nobody else reads what the producer makes."""
-
-_SIBLINGS = {"Conv2DBackpropFilter": "BiasAddGrad", "Conv3DBackpropFilterV2": "BiasAddGrad"}
-"""Gradients of a filter and of its bias, where both read the same gradient."""
-
-_GRADIENT_OF_FILTER, _GRADIENT_OF_BIAS = 2, 0
-"""The input that is this gradient."""
+from profiles.operation_facts import facts
 
 
 def fuses_into(producer: str, reader: str) -> bool:
@@ -35,12 +19,12 @@ def fuses_into(producer: str, reader: str) -> bool:
         >>> fuses_into("Conv2D", "BiasAdd"), fuses_into("BiasAdd", "Conv2D")
         (True, False)
     """
-    return (producer, reader) in _PAIRS
+    return reader in facts(producer).fuses_into
 
 
 def sibling_of(kind: str) -> str | None:
     """The type that a filter's gradient is fused with, where both read the same gradient."""
-    return _SIBLINGS.get(kind)
+    return facts(kind).sibling
 
 
 def may_fuse(first: str, second: str) -> bool:
@@ -55,8 +39,5 @@ def may_fuse(first: str, second: str) -> bool:
 
 def shared_gradient(operation: Any) -> Any | None:
     """The tensor by which siblings find each other; None if the operation has no sibling."""
-    if operation.type in _SIBLINGS:
-        return operation.inputs[_GRADIENT_OF_FILTER]
-    if operation.type in _SIBLINGS.values():
-        return operation.inputs[_GRADIENT_OF_BIAS]
-    return None
+    place = facts(operation.type).shared_gradient
+    return None if place is None else operation.inputs[place]

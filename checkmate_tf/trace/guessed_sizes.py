@@ -15,11 +15,10 @@ from checkmate_tf.trace.depth_first import finish, tensor_key
 from checkmate_tf.trace.operations import VIEWS
 from checkmate_tf.trace.sizes import tensor_bytes
 from checkmate_tf.trace.tensor_lists import list_bytes
-
-_SHORT = frozenset(["BroadcastGradientArgs", "DebugNumericSummaryV2"])
-"""They make short lists: of axes, or of what `tf.debugging.enable_check_numerics` looks at."""
+from profiles.operation_facts import facts
 
 _SHORT_BYTES = 128
+"""Of short lists: of axes, or of what `tf.debugging.enable_check_numerics` looks at."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Sizes:
         size = self._known(tensor)
         if size is not None:
             return size
-        if tensor.op.type in _SHORT:
+        if facts(tensor.op.type).rows == "short":
             return _SHORT_BYTES
         self.guessed[tensor.op.name] = tensor.op
         return self._guess(tensor).bytes
@@ -92,17 +91,18 @@ class Sizes:
         row = self._bytes_of_a_row(tensor)
         if row is None:
             return _Guess(most, max((each.rows for each in read), default=0))
+        rule = facts(operation.type).rows
         if operation.type in VIEWS:
-            rows = read[tensor.value_index if operation.type == "IdentityN" else 0].bytes // row
-        elif operation.type == "DynamicPartition":  # its parts together are what it is given
+            rows = read[tensor.value_index].bytes // row
+        elif rule == "divided":  # its parts together are what it is given
             rows = -(-read[0].rows // len(operation.outputs))
-        elif operation.type in ("DynamicStitch", "ParallelDynamicStitch"):
+        elif rule == "stitched":
             rows = sum(each.rows for each in read[len(read) // 2 :])
-        elif operation.type == "ConcatV2":
+        elif rule == "joined":
             rows = sum(each.bytes for each in read[:-1]) // row
-        elif operation.type == "Where":  # the places of all elements that are not zero
+        elif rule == "true":  # the places of all elements that are not zero
             rows = read[0].bytes // operation.inputs[0].dtype.size
-        elif operation.type in ("GatherV2", "GatherNd"):  # as many as there are places
+        elif rule == "indexed":  # as many as there are places
             rows = read[1].rows
         else:
             rows = max((each.rows for each in read), default=0)

@@ -18,7 +18,7 @@ import tensorflow as tf
 from checkmate_tf.trace.bodies import CALLS, is_compiled
 from checkmate_tf.trace.depth_first import tensor_key
 from checkmate_tf.trace.emission import Emitter, keep_what_is_known
-from checkmate_tf.trace.operations import PASS_THROUGH
+from checkmate_tf.trace.operations import passed_through
 from checkmate_tf.trace.sizes import topological
 from profiles.tensorflow_internals import (
     body_of_function,
@@ -209,10 +209,9 @@ class _Inliner:
         graph = self._function(call.get_attr("f").name).graph
         given = dict(zip(map(tensor_key, graph.inputs), place.inputs(call), strict=True))
         for original, returned in zip(call.outputs, graph.outputs, strict=True):
-            while returned.op.type in PASS_THROUGH:
-                returned = returned.op.inputs[returned.value_index]
-            if tensor_key(returned) in given:
-                place.values[tensor_key(original)] = given[tensor_key(returned)]
+            key = tensor_key(passed_through(returned))
+            if key in given:
+                place.values[tensor_key(original)] = given[key]
 
     def _copy_body(self, call: Any, place: _Place) -> None:
         """Copy the operations of the function that `call` runs, in its place."""

@@ -23,7 +23,7 @@ from uuid import uuid4
 import tensorflow as tf
 
 from checkmate_tf.trace.depth_first import tensor_key
-from checkmate_tf.trace.operations import OVERWRITES, PASS_THROUGH, READS, under_views
+from checkmate_tf.trace.operations import OVERWRITES, READS, passed_through, under_views
 from checkmate_tf.trace.program import Program, Tensor
 from profiles.tensorflow_internals import variable_content
 
@@ -180,7 +180,7 @@ class _Finder:
 
     def _operation(self, tensor: Any, kind: str) -> int | None:
         """The number of the operation that makes `tensor`, if it is of that kind."""
-        made_by = _passed_through(tensor).op
+        made_by = passed_through(tensor).op
         return self.number.get(made_by.name) if made_by.type == kind else None
 
     def _nesterov_step(self, number: int, step: _Step) -> _Step | None:
@@ -202,7 +202,7 @@ class _Finder:
 
     def _reads(self, tensor: Any, slot: Any) -> bool:
         """Whether `tensor` is the slot's value at some time."""
-        source = _passed_through(tensor)
+        source = passed_through(tensor)
         return source.op.type in READS and _handle(source) == slot.name
 
     def _fits(self, inputs: tuple[Any, ...]) -> bool:
@@ -236,13 +236,6 @@ class _Finder:
             and all(program.expires[each] <= replaced for each in replaced)
             and all(self.followers[each] <= replaced for each in replaced - {last})
         )
-
-
-def _passed_through(tensor: Any) -> Any:
-    """The tensor that `tensor` is, under names that say nothing; checks and reshapes say more."""
-    while tensor.op.type in PASS_THROUGH:
-        tensor = tensor.op.inputs[tensor.value_index]
-    return tensor
 
 
 def _handle(tensor: Any) -> str | None:

@@ -1,4 +1,7 @@
-"""What the types of TensorFlow operations mean for memory and for rewriting."""
+"""Sets of types of operations, and whether running one twice differs from running it once.
+
+What each set means is said in the table that they are made of: `profiles.operation_facts`.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,22 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from checkmate_tf.trace.bodies import RUN_FUNCTIONS, functions_of, functions_of_node
+from profiles.operation_facts import types
 from profiles.tensorflow_internals import (
     function_definition,
     function_in_graph,
     operation_definition,
 )
 
-VIEWS = frozenset(
-    "Identity IdentityN Reshape Squeeze ExpandDims StopGradient PreventGradient EnsureShape "
-    "Bitcast CheckNumerics PlaceholderWithDefault Snapshot".split()
-)
-"""Their output shares the buffer of the input of the same number; further inputs are shapes."""
-
-NO_GRADIENTS = frozenset(["StopGradient", "PreventGradient"])
-"""Views that are their input, but for gradients, which go no further."""
-
-PASS_THROUGH = NO_GRADIENTS | frozenset("Identity IdentityN Snapshot".split())
-"""Views that are their input, once gradients have been built."""
-
-READS = frozenset(["ReadVariableOp"])
-"""Their output shares the variable's buffer."""
-
-SOURCES = frozenset(["Placeholder", "Const", "VarHandleOp"]) | READS
-"""They take no new memory while the step runs."""
-
-READ_ONLY = READS | frozenset(
-    "ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp ResourceStridedSlice".split()
-)
-"""They read a variable and change nothing, so they may run again until it is overwritten."""
+VIEWS = types(lambda each: each.buffer == "view")
+NO_GRADIENTS = types(lambda each: each.stops_gradients)
+PASS_THROUGH = types(lambda each: each.is_its_input)
+SOURCES = types(lambda each: each.buffer == "given")
+READ_ONLY = types(lambda each: each.variable == "reads")
+READS = READ_ONLY & SOURCES  # their output shares the variable's buffer
+OVERWRITES = types(lambda each: each.variable == "overwrites")
+COPIES_ITS_INPUTS = types(lambda each: each.workspace == "copies")
+ELEMENTWISE = types(lambda each: each.buffer == "in place")
 
 _PACKAGES = Path(__file__).parents[2]
 
@@ -46,30 +37,6 @@ _NOT_THE_USERS = (
     *(f"{_PACKAGES / package}{os.sep}" for package in ("checkmate_tf", "profiles", "solvers")),
 )
 """Parts of the names of files whose lines the user hasn't written."""
-
-OVERWRITES = frozenset(["AssignVariableOp"])
-"""The variable takes over the buffer of the value, and its old buffer is freed."""
-
-COPIES_ITS_INPUTS = frozenset(["Einsum"])
-"""Their kernels transpose their inputs, where they must, before they allocate the output."""
-
-_UNARY = (
-    "Abs Neg Exp Expm1 Log Log1p Sqrt Rsqrt Square Inv Reciprocal Sign Sin Cos Tan Tanh Sigmoid "
-    "Erf Erfc Ceil Floor Round Rint LogicalNot Relu Relu6 Elu Selu LeakyRelu Softplus Softsign "
-    "Softmax LogSoftmax BiasAdd ClipByValue"
-)
-_BINARY = (
-    "Add AddV2 Sub Mul Div RealDiv DivNoNan MulNoNan Maximum Minimum Pow SquaredDifference "
-    "FloorDiv FloorMod Xdivy Xlogy"
-)
-_GRADIENTS = (
-    "ReluGrad Relu6Grad EluGrad SeluGrad LeakyReluGrad SoftplusGrad SoftsignGrad TanhGrad "
-    "SigmoidGrad SqrtGrad RsqrtGrad InvGrad ReciprocalGrad"
-)
-ELEMENTWISE = frozenset(f"{_UNARY} {_BINARY} {_GRADIENTS} AddN Select SelectV2".split())
-"""Their kernels write the output into the buffer of an input of the same size, if nobody else
-holds it."""
-
 
 _FUNCTIONS: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()
 """By graph: whether functions in it are stateful."""
@@ -108,7 +75,14 @@ def _is_stateful_type(kind: str) -> bool:
 def under_views(tensor: Any) -> Any:
     """The tensor whose buffer `tensor` shares."""
     while tensor.op.type in VIEWS:
-        tensor = tensor.op.inputs[tensor.value_index if tensor.op.type == "IdentityN" else 0]
+        tensor = tensor.op.inputs[tensor.value_index]
+    return tensor
+
+
+def passed_through(tensor: Any) -> Any:
+    """The tensor that `tensor` is, under names that say nothing; checks and reshapes say more."""
+    while tensor.op.type in PASS_THROUGH:
+        tensor = tensor.op.inputs[tensor.value_index]
     return tensor
 
 
@@ -117,9 +91,14 @@ def describe(operation: Any) -> str:
 
     Of a layer of Keras it is the line that calls `fit`: this package's, below it, say nothing.
     """
-    where = ""
+    line = users_line(operation)
+    where = f", made at {line}" if line else ""
+    return f"{operation.name!r} ({operation.type}{where})"
+
+
+def users_line(operation: Any) -> str:
+    """The line of the user's program that made an operation, "file:line"; "" where none did."""
     for frame in reversed(operation.traceback or []):
         if not any(part in frame.filename for part in _NOT_THE_USERS):
-            where = f", made at {frame.filename}:{frame.lineno}"
-            break
-    return f"{operation.name!r} ({operation.type}{where})"
+            return f"{frame.filename}:{frame.lineno}"
+    return ""

@@ -151,14 +151,14 @@ def resolve_body(concrete: Any, sizes: ArgumentSizes | None = None) -> Program:
     needed = _needed(concrete)
     of_tensors = Sizes(sized)
     accesses = _accesses(needed)
-    snapshots = _Snapshots(needed, accesses)
+    snapshots = _snapshots(needed, accesses)
     constants = folded_constants(needed, of_tensors.of)
     checks = _checks(needed, concrete.outputs)
     working = [
         op
         for op in needed
         if (op.type not in _NO_WORK and op.name not in constants)
-        or op.name in snapshots.names
+        or op.name in snapshots
         or op.name in checks
     ]
     number = {op.name: position for position, op in enumerate(working)}
@@ -278,29 +278,27 @@ class _Underlying:
         self._controls[operation.name] = frozenset(found)
 
 
-class _Snapshots:
-    """Variable reads whose value is used after the variable has been overwritten.
+def _snapshots(needed: list[Any], accesses: dict[str, list[Any]]) -> frozenset[str]:
+    """Names of variable reads whose value is used after the variable has been overwritten.
 
     Such a read is work: TensorFlow copies the variable when the write comes.
     """
-
-    def __init__(self, needed: list[Any], accesses: dict[str, list[Any]]) -> None:
-        position = {op.name: place for place, op in enumerate(needed)}
-        last_use: dict[str, int] = {}
-        under: dict[str, frozenset[str]] = {}  # per operation, the variable reads it looks at
-        for place, op in enumerate(needed):
-            reads = frozenset().union(*(under[tensor.op.name] for tensor in op.inputs))
-            last_use.update(dict.fromkeys(reads, place))
-            own = frozenset([op.name]) if op.type in READS else frozenset()
-            under[op.name] = reads if op.type in VIEWS else own
-        self.names: frozenset[str] = frozenset(
-            op.name
-            for users in accesses.values()
-            for place, op in enumerate(users)
-            if op.type in READS
-            and (write := _next_write(users, place)) is not None
-            and last_use.get(op.name, -1) > position[write.name]
-        )
+    position = {op.name: place for place, op in enumerate(needed)}
+    last_use: dict[str, int] = {}
+    under: dict[str, frozenset[str]] = {}  # per operation, the variable reads it looks at
+    for place, op in enumerate(needed):
+        reads = frozenset().union(*(under[tensor.op.name] for tensor in op.inputs))
+        last_use.update(dict.fromkeys(reads, place))
+        own = frozenset([op.name]) if op.type in READS else frozenset()
+        under[op.name] = reads if op.type in VIEWS else own
+    return frozenset(
+        op.name
+        for users in accesses.values()
+        for place, op in enumerate(users)
+        if op.type in READS
+        and (write := _next_write(users, place)) is not None
+        and last_use.get(op.name, -1) > position[write.name]
+    )
 
 
 def _name(operation: Any) -> str:

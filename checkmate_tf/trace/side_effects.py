@@ -13,46 +13,23 @@ import tensorflow as tf
 from checkmate_tf.trace.bodies import RUN_FUNCTIONS, functions_of, functions_of_node
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.operations import READ_ONLY, VIEWS, is_stateful
+from profiles.operation_facts import facts
 from profiles.tensorflow_internals import (
     function_definition,
     function_in_graph,
     operation_definition,
 )
 
-_VARIABLE_WRITES = (
-    "AssignVariableOp AssignAddVariableOp AssignSubVariableOp ResourceApply ResourceSparseApply "
-    "ResourceScatter ResourceStridedSliceAssign RngReadAndSkip RngSkip StatefulRandomBinomial "
-    "StatefulStandardNormal StatefulTruncatedNormal StatefulUniform"
-)
-_WRITES = tuple(_VARIABLE_WRITES.split())
-"""Beginnings of the types that change variables which they get, `tf.random.Generator`'s too."""
-
-_RANDOM = frozenset(
-    "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 RandomShuffle "
-    "RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal".split()
-)
-"""They draw from a generator in their kernel, and every function has kernels of its own. Without a
-seed it begins anywhere."""
-
-_RECURRENT = "CudnnRNN"
-"""So do the recurrent layers of cuDNN, for their dropout: how their types begin."""
-
-_CALLS = frozenset("StatefulPartitionedCall While If Case".split())
-"""They do what their bodies do."""
-
-_HARMLESS = VIEWS | READ_ONLY | _RANDOM | _CALLS | {"Assert", "CheckNumericsV2"}
-
 
 def changes_only_variables(concrete: Any) -> bool:
     """Whether running the step changes nothing but variables that it has captured."""
-    return not any(map(_may_change_more, _kinds(concrete)))
+    return not any(map(_may_change_more, {node.op for node in _nodes(concrete)}))
 
 
 def draws_by_seed(concrete: Any) -> bool:
     """Whether kernels draw random numbers that begin anew in another function: by a seed."""
     return any(
-        (node.op in _RANDOM or node.op.startswith(_RECURRENT))
-        and (node.attr["seed"].i or node.attr["seed2"].i)
+        facts(node.op).draws and (node.attr["seed"].i or node.attr["seed2"].i)
         for node in _nodes(concrete)
     )
 
@@ -82,22 +59,18 @@ def written_captures(concrete: Any) -> list[tuple[Any, Any]]:
 
 def _may_change_more(kind: str) -> bool:
     """Whether operations of that type may change more than variables."""
-    if kind in _HARMLESS or kind.startswith((*_WRITES, _RECURRENT)):
+    row = facts(kind)
+    if row.buffer == "view" or row.variable or row.draws or row.runs or row.only_checks:
         return False
     definition = operation_definition(kind)
     return definition is None or bool(definition.is_stateful)
 
 
-def _kinds(concrete: Any) -> set[str]:
-    """Types of all operations of the step, those in the bodies of calls and loops included.
+def _nodes(concrete: Any) -> Iterator[Any]:
+    """NodeDefs of all operations of the step, those in the bodies of calls and loops included.
 
     A body that is not found is there by its name, which is no type.
     """
-    return {node.op for node in _nodes(concrete)}
-
-
-def _nodes(concrete: Any) -> Iterator[Any]:
-    """The NodeDefs of the same operations."""
     graph = concrete.graph
     pending: list[str] = []
     for operation in graph.get_operations():

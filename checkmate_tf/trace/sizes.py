@@ -11,6 +11,7 @@ from checkmate_tf.trace.bodies import LOOPS, bodies
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.tensor_lists import shape_of_elements
+from profiles.operation_facts import facts
 from profiles.tensorflow_internals import variable_content
 from solvers.errors import CheckmateError
 from solvers.graph.topological import topological_order
@@ -18,8 +19,6 @@ from solvers.graph.topological import topological_order
 ArgumentSizes = int | tuple[tuple[int, ...], ...]
 """How large the arguments of a step are where its trace leaves it open: the first dimension of them
 all, or the shape of each tensor among them."""
-
-_NEXT = frozenset(["IteratorGetNext", "IteratorGetNextSync"])
 
 _PASS_IT = (
     "its batch size is not known when the step is traced. Pass batch_size=… to rematerialize (the "
@@ -123,7 +122,8 @@ def check_iterators(concrete: Any, sizes: ArgumentSizes | None) -> None:
 
 def _draws_any_batch(operation: Any) -> bool:
     """Whether `operation` is `next(iterator)` on a data set whose last batch may be smaller."""
-    return operation.type in _NEXT and any(_has_any_batch(each) for each in operation.outputs)
+    is_drawn = facts(operation.type).rows == "drawn"
+    return is_drawn and any(_has_any_batch(each) for each in operation.outputs)
 
 
 def _has_any_batch(tensor: Any) -> bool:

@@ -15,15 +15,9 @@ from checkmate_tf.trace.bodies import BRANCHES, LOOPS, Body, bodies
 from checkmate_tf.trace.depth_first import tensor_key
 from checkmate_tf.trace.iterations import most_iterations, number_of
 from checkmate_tf.trace.operations import READS, under_views
+from profiles.operation_facts import facts, types
 
-_NEW = frozenset("TensorListReserve EmptyTensorList".split())
-"""They make a list without elements."""
-
-_EMPTY = _NEW | frozenset("TensorListPopBack Placeholder OptionalNone OptionalFromValue".split())
-"""They make a list without elements, or one that is counted elsewhere."""
-
-_ADD = {"TensorListPushBack": 1, "TensorListSetItem": 2}
-"""Which input is the new element; the others stay where they are."""
+_NEW = types(lambda each: each.elements == "none")
 
 Size = Callable[[Any], int | None]
 
@@ -73,8 +67,8 @@ def shape_of_elements(tensor: Any) -> tf.TensorShape:
     (body,) = bodies(made.op)
     last = under_views(body.outputs[made.value_index]).op
     shapes = []
-    while last.type in _ADD:
-        shapes.append(last.inputs[_ADD[last.type]].shape)
+    while (added := _added_by(last)) is not None:
+        shapes.append(added.shape)
         last = under_views(last.inputs[0]).op
     if last.type != "Placeholder" or not all(each.is_fully_defined() for each in shapes):
         return tf.TensorShape(None)
@@ -82,14 +76,18 @@ def shape_of_elements(tensor: Any) -> tf.TensorShape:
     return tf.TensorShape(known.pop() if len(known) == 1 else None)
 
 
+def _added_by(operation: Any) -> Any | None:
+    """The element that `operation` adds to a list; None if it does nothing of the kind."""
+    place = facts(operation.type).elements
+    return operation.inputs[place] if isinstance(place, int) else None
+
+
 def _added(operation: Any, size: Size) -> int | None:
-    if operation.type in _EMPTY:
+    if facts(operation.type).elements in ("none", "elsewhere"):
         return 0
-    if operation.type in _ADD:
-        return size(operation.inputs[_ADD[operation.type]])
-    if operation.type == "TensorListFromTensor":
-        return size(operation.inputs[0])
-    return None
+    is_made_of_it = operation.type == "TensorListFromTensor"
+    added = operation.inputs[0] if is_made_of_it else _added_by(operation)
+    return None if added is None else size(added)
 
 
 def _branch_bytes(branch: Any, size: Size) -> tuple[int | None, ...]:
@@ -128,7 +126,7 @@ def _loop_bytes(loop: Any, size: Size) -> tuple[int | None, ...]:
     # Two lists may share their elements. Those that the gradient reads are held the longest.
     for place in sorted(range(len(body.outputs)), key=lambda each: _is_overwritten(body, each)):
         if body.outputs[place].dtype == tf.variant:
-            elements = _elements(body, place)
+            elements = _added_to(body, body.outputs[place], ("Placeholder", "TensorListPopBack"))
             added[place] = _all_bytes(elements, counted, _most_added(loop, body, place), size)
             counted.update(map(tensor_key, elements or ()))
     return tuple(added)
@@ -157,17 +155,12 @@ def _is_overwritten(body: Body, place: int) -> bool:
     return bool(under_views(body.outputs[place]).op.type != "TensorListPushBack")
 
 
-def _elements(body: Body, place: int) -> list[Any] | None:
-    """What one iteration adds to the list that it returns at `place`; None if unknown."""
-    return _added_to(body, body.outputs[place], ("Placeholder", "TensorListPopBack"))
-
-
 def _added_to(body: Body, tensor: Any, known: Collection[str]) -> list[Any] | None:
-    """Elements that are added to a list that operations of these types have made."""
+    """Elements that are added to a list that operations of these types have made; else None."""
     found = []
     tensor = under_views(tensor)
-    while tensor.op.type in _ADD:
-        element = _origin(body, tensor.op.inputs[_ADD[tensor.op.type]])
+    while (added := _added_by(tensor.op)) is not None:
+        element = _origin(body, added)
         if element is not None:
             found.append(element)
         tensor = under_views(tensor.op.inputs[0])

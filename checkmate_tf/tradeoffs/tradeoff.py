@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.measure import arriving_bytes
 from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs
-from checkmate_tf.memory.measure import arriving_bytes
 from checkmate_tf.phases import phase, stopwatch
 from checkmate_tf.planning.budget_sweep import Sweep, swept
 from checkmate_tf.planning.compiled.sweep import swept_compiled
@@ -121,10 +121,14 @@ def _swept(
     with phase("trace"):
         batch = _example(target, example)
         concrete = traced_for(target, batch, request.batch_size, is_compiled)
+    arrays = [each for each in tf.nest.flatten(example) if hasattr(each, "shape")]
     if request.batch_size is None and has_unknown_sizes(concrete):
-        request = replace(request, batch_size=_first_size(example))
+        shapes = (tf.TensorShape(each.shape) for each in arrays)
+        first = next((shape[0] for shape in shapes if shape.rank), None)
+        request = replace(request, batch_size=first)
     # What `fit` calls the step with, it has several of.
-    arriving = None if target.model is not None else _arriving(example)
+    are_here = arrays and not any(isinstance(each, tf.TensorSpec) for each in arrays)
+    arriving = arriving_bytes(arrays) if are_here and target.model is None else None
     if is_compiled:
         return swept_compiled(concrete, request, points, arriving)
     return swept(concrete, request, points, arriving, elsewhere)
@@ -136,31 +140,13 @@ def _example(target: Target, example: tuple[Any, ...]) -> Any:
     says_it = hasattr(function, "structured_outputs") or (
         getattr(function, "input_signature", None) is not None
     )
-    if not example and (says_it or target.model is not None):
-        if not says_it:
-            raise CheckmateError(
-                "argument-missing", "an example batch is missing: give the data as `fit` takes them"
-            )
+    if not example and target.model is not None:
+        raise CheckmateError(
+            "argument-missing", "an example batch is missing: give the data as `fit` takes them"
+        )
+    if not example and says_it:
         return None
     is_one = len(example) == 1 and (
         target.model is not None or isinstance(example[0], tf.data.Dataset)
     )
     return example[0] if is_one else example
-
-
-def _arrays(example: tuple[Any, ...]) -> list[Any]:
-    return [each for each in tf.nest.flatten(example) if hasattr(each, "shape")]
-
-
-def _first_size(example: tuple[Any, ...]) -> int | None:
-    """The first dimension of the first array that has one."""
-    shapes = (tf.TensorShape(each.shape) for each in _arrays(example))
-    return next((shape[0] for shape in shapes if shape.rank), None)
-
-
-def _arriving(example: tuple[Any, ...]) -> int | None:
-    """Bytes of the example that are not on the device yet; None where it holds no arrays."""
-    arrays = _arrays(example)
-    if not arrays or any(isinstance(each, tf.TensorSpec) for each in arrays):
-        return None
-    return arriving_bytes(arrays)

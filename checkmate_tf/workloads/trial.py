@@ -68,21 +68,19 @@ def run_trial(
         options["limit"] = limit_bytes // 2**20 * 2**20
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "figures.json"
-        command = [sys.executable, "-m", "checkmate_tf.workloads.trial", "--model", model]
-        command += ["--steps", str(steps), "--output", str(output)]
-        if budget is not None:
-            command += ["--budget", str(budget)]
-        if save is not None:
-            command += ["--save", str(save)]
+        options |= {"model": model, "steps": steps, "budget": budget, "save": save}
+        options["output"] = output
+        command = [sys.executable, "-m", "checkmate_tf.workloads.trial"]
         for name, value in options.items():
-            command += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+            if value is not None:
+                flag = f"--{name.replace('_', '-')}"
+                command.append(flag if value is True else f"{flag}={value}")
         ended = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False
         )
-        if ended.returncode == EXHAUSTED:
-            return {"exhausted": True}
-        if ended.returncode == TOO_SMALL:
-            return {"too_small": True}
+        known_ends = {EXHAUSTED: "exhausted", TOO_SMALL: "too_small"}
+        if ended.returncode in known_ends:
+            return {known_ends[ended.returncode]: True}
         if ended.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{ended.stderr[-3000:]}")
         figures: dict[str, Any] = read_json(output)
@@ -163,13 +161,14 @@ def train(arguments: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     import checkmate_tf
-    from checkmate_tf.memory.measure import held_bytes, reserve
+    from checkmate_tf.devices.current import current_device
+    from checkmate_tf.devices.measure import held_bytes
     from checkmate_tf.workloads.data import batches_of
     from checkmate_tf.workloads.models import ALL_WORKLOADS, LARGE_WORKLOADS, compiled
 
     if arguments.limit is not None:
         # As a GPU's allocator does. The process has taken a little before its first tensor.
-        reserve(arguments.limit - 4 * 2**20)
+        current_device().reserve(arguments.limit - 4 * 2**20)
     if arguments.exact:
         turn_off_fusions()
     keras.utils.set_random_seed(0)

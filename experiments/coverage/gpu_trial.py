@@ -27,7 +27,8 @@ if __name__ == "__main__":  # before TensorFlow starts
 import keras
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import reserve, run_measured
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import run_measured
 from experiments.coverage.kind import LARGE, Called, Decorate, Kind
 from experiments.coverage.kinds import KINDS
 from experiments.coverage.on_a_gpu import SECONDS, Trained
@@ -140,7 +141,7 @@ def main() -> int:
     parser.add_argument("kinds", nargs="+", choices=KINDS, metavar="KIND")
     parser.add_argument("--time-limit", type=float, default=0.5, help="of the solver, in seconds")
     arguments = parser.parse_args()
-    reserve(1 << 32)
+    current_device().reserve(1 << 32)
     # What is imported stays: each of many collections would go through all of it.
     gc.collect()
     gc.freeze()

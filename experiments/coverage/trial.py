@@ -27,7 +27,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes, reserve, run_measured
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes, run_measured
 from checkmate_tf.workloads.trial import turn_off_fusions
 from experiments.coverage.kind import LARGE, SMALL, Decorate, Kind, Size, Training, variables
 from experiments.coverage.kinds import KINDS
@@ -152,7 +153,7 @@ def main() -> int:
         size, budgets, options["trial_run"] = SMALL, ["min"], False
     else:
         size = LARGE
-        reserve(1 << 31)
+        current_device().reserve(1 << 31)
     # What is imported stays: each of many collections would go through all of it.
     gc.collect()
     gc.freeze()

@@ -15,6 +15,11 @@ import numpy as np
 
 from experiments.paper.cells import Cell
 from experiments.paper.chain_networks import chain_networks
+from experiments.paper.chains_direct import (
+    objective_revised,
+    segment_revised_directly,
+    segment_sum_directly,
+)
 from experiments.paper.pictures import times
 from experiments.paper.settings import Settings
 from solvers import ComputationGraph, simulate
@@ -22,16 +27,11 @@ from solvers.checkpointing.checkpoints import forward_nodes
 from solvers.checkpointing.heuristics import every_sqrt
 from solvers.checkpointing.segmentation import (
     Segmentation,
-    objective_revised,
     objective_sum,
     objective_traced,
     segment_revised,
     segment_sum,
     segment_traced,
-)
-from solvers.checkpointing.segmentation_direct import (
-    segment_revised_directly,
-    segment_sum_directly,
 )
 from solvers.checkpointing.segments import segment_schedule
 

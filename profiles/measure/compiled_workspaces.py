@@ -19,11 +19,9 @@ from profiles.measure.kernels import function_of_specs
 from profiles.measure.random_inputs import NotMeasurableError
 from profiles.measure.workspaces import SMALLEST
 from profiles.operation import Operation
+from profiles.operation_facts import facts
 from profiles.profile import Measurement, Profile
 from profiles.store import known_profile, remember
-
-_STANDS_ALONE = ("Conv", "MatMul", "Einsum", "Pool", "Cum", "Sort", "TopK", "Scatter")
-"""Parts of the types of operations that XLA does not make a part of others."""
 
 
 def compiler_name(device: str = "CPU:0") -> str:
@@ -73,9 +71,7 @@ class CompiledWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run; 0 where the operation can't be compiled alone."""
-        if operation.bytes_moved < SMALLEST:
-            return 0
-        if not any(part in operation.type for part in _STANDS_ALONE):
+        if operation.bytes_moved < SMALLEST or facts(operation.type).xla != "alone":
             return 0
         if operation not in self.known:
             self.known[operation] = self.found[operation] = self._compile(operation)

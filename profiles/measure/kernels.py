@@ -14,6 +14,7 @@ from profiles.fusion import Fusion
 from profiles.measure.random_inputs import NotMeasurableError, random_inputs
 from profiles.nested import Nested
 from profiles.operation import Operation
+from profiles.operation_facts import facts
 from profiles.tensorflow_internals import operation_definition, register_function
 
 _KEEP_REPEATS = {"arithmetic_optimization": False, "dependency_optimization": False}
@@ -134,7 +135,7 @@ def _check(operation: Operation) -> None:
     if isinstance(operation, Nested) and operation.is_compiled:
         return
     definition = operation_definition(operation.type)
-    writes = operation.type.startswith("Assign") and operation.type.endswith("VariableOp")
+    writes = facts(operation.type).variable in ("overwrites", "adds")
     if (
         definition is None
         or not hasattr(tf.raw_ops, operation.type)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from profiles.nested import Nested
 from profiles.operation import Operation, TensorSize
+from profiles.operation_facts import facts
 
 
 class NotMeasurableError(ValueError):
@@ -58,17 +59,15 @@ def _random(
 
 def _bounds(operation: Operation) -> dict[int, int]:
     """Under which its indices must be, by number of the input that holds them."""
-    kind, inputs, known = operation.type, operation.inputs, dict(operation.constants)
-    if kind == "SparseSoftmaxCrossEntropyWithLogits":
+    inputs, known, rule = operation.inputs, dict(operation.constants), facts(operation.type).indices
+    if isinstance(rule, tuple):
+        held_by, under = rule
+        return {held_by: known.get(under, 1)}
+    if rule == "classes":
         return {1: inputs[0].shape[-1]}
-    if kind == "GatherV2":
-        axis = known.get(2, 0)
-        return {1: inputs[0].shape[axis]}
-    if kind == "GatherNd":
-        return {1: min(inputs[0].shape[: inputs[1].shape[-1]])}
-    if kind == "UnsortedSegmentSum":
-        return {1: known.get(2, 1)}
-    return {0: known.get(1, 1)} if kind == "OneHot" else {}
+    if rule == "along axis":
+        return {1: inputs[0].shape[known.get(2, 0)]}
+    return {1: min(inputs[0].shape[: inputs[1].shape[-1]])} if rule == "along axes" else {}
 
 
 def _variable(operation: Operation, number: int) -> Any:
@@ -76,7 +75,7 @@ def _variable(operation: Operation, number: int) -> Any:
     if isinstance(operation, Nested) and number in dict(operation.contents):
         content = dict(operation.contents)[number]
         return tf.Variable(_random(operation, content, 1, np.random.default_rng(0)))
-    if not (operation.type.startswith("Assign") and operation.type.endswith("VariableOp")):
+    if facts(operation.type).variable not in ("overwrites", "adds"):
         raise NotMeasurableError(f"{operation.type} reads a handle of what it does not say")
     values = [size for size in operation.inputs if size.dtype != "resource"]
     value = max(values, key=lambda size: math.prod(size.shape))

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import tensorflow as tf
 
 from profiles.devices import device_name
 from profiles.measure.measurement import NotMeasurableError, measure_workspace
-from profiles.operation import Operation
+from profiles.operation import Operation, TensorSize
+from profiles.operation_facts import facts
 from profiles.store import known_profile
-
-WITHOUT_WORKSPACE = frozenset(
-    "Add AddN AddV2 Sub Mul RealDiv Neg Relu Relu6 ReluGrad Relu6Grad Cast Square Rsqrt Sqrt "
-    "Maximum Minimum SquaredDifference Exp Tanh Sigmoid Fill ZerosLike Shape ShapeN ConcatV2 "
-    "Slice Tile "
-    "AssignVariableOp AssignAddVariableOp AssignSubVariableOp".split()
-)
-"""Kernels that go through their inputs once and need nothing beside their output."""
 
 SMALLEST = 256 * 1024
 """Bytes moved under which an operation's workspace does not matter."""
+
+
+_MOST_ELEMENTS = 2**31 - 1
+"""Of a tensor that is measured: kernels for GPUs end the process where their indices overflow."""
 
 
 def stored_workspaces(device: str = "CPU:0") -> dict[Operation, int]:
@@ -58,17 +57,22 @@ class MeasuredWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run."""
-        if operation.type in WITHOUT_WORKSPACE or operation.bytes_moved < SMALLEST:
+        if facts(operation.type).workspace == "none" or operation.bytes_moved < SMALLEST:
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)
         return self.known[operation]
 
     def _measure(self, operation: Operation) -> int:
-        try:
-            workspace = measure_workspace(operation, self.device)
-        except NotMeasurableError:
-            workspace = None
+        workspace = None
+        tensors = *operation.inputs, *operation.outputs
+        if max(map(_elements, tensors), default=0) <= _MOST_ELEMENTS:
+            with suppress(NotMeasurableError):
+                workspace = measure_workspace(operation, self.device)
         if workspace is None:
             self.unknown.append(operation)
         return workspace or 0
+
+
+def _elements(size: TensorSize) -> int:
+    return math.prod(size.shape)

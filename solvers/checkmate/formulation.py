@@ -23,12 +23,14 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, ComputationGraph
+from solvers.graph.bounds import lift_bound
 from solvers.problem import Order
 from solvers.programs.builder import ZERO, LinearBuilder
 from solvers.programs.linear_program import LinearModel, Vector
@@ -49,30 +51,43 @@ class FrontierProgram:
     """A `LinearModel` of the question, and the way from its points to (R, S) and back.
 
     Attributes:
-        model: the program.
+        memory_unit: bytes per unit of memory in the model.
+        cost_unit: the graph's cost per unit of the objective.
+        fixed_cost: what is not in the objective, in the graph's unit.
+        first_stage: the first stage that is modelled; before it everything is kept.
         R, S: the column of each R[t, i] and S[t, i], −1 where it is absent; shape (n, n).
         free: the column of FREE[t, i, k] under the key (t, i, k).
         used: the column of U[t, k] under the key (t, k), in execution order.
-        first_stage: the first stage that is modelled; before it everything is kept.
-        fixed_cost: what is not in the objective, in the graph's unit.
-        cost_unit: the graph's cost per unit of the objective.
-        memory_unit: bytes per unit of memory in the model.
+        build: what the model is made of.
     """
 
     graph: ComputationGraph
-    model: LinearModel
+    memory_unit: float
+    cost_unit: float
+    fixed_cost: float
+    first_stage: int
     R: NDArray[np.int64]
     S: NDArray[np.int64]
-    free: dict[tuple[int, int, int], int]
-    used: dict[tuple[int, int], int]
-    first_stage: int
-    fixed_cost: float
-    cost_unit: float
-    memory_unit: float
+    free: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    used: dict[tuple[int, int], int] = field(default_factory=dict)
+    build: LinearBuilder = field(default_factory=LinearBuilder)
+
+    @cached_property
+    def model(self) -> LinearModel:
+        """The program."""
+        return self.build.model()
+
+    def computable(self, t: int) -> list[int]:
+        """The nodes that stage t may compute, in input order."""
+        return [int(k) for k in np.flatnonzero(self.R[t] != ZERO)]
 
     def cost(self, objective: float) -> float:
         """The objective in the graph's unit of cost."""
         return self.fixed_cost + objective * self.cost_unit
+
+    def lower_bound(self, objective: float | None) -> float | None:
+        """What a backend's bound on the objective, if it gives one, proves of the cost."""
+        return lift_bound(self.graph, None if objective is None else self.cost(objective))
 
     def matrices(self, values: Vector) -> tuple[Vector, Vector]:
         """R* and S* of a point, each of shape (n, n), whole or fractional."""
@@ -111,26 +126,6 @@ class FrontierProgram:
         return values
 
 
-@dataclass(frozen=True)
-class _Draft:
-    """A program under construction."""
-
-    graph: ComputationGraph
-    memory_unit: float
-    printed: bool
-    first_stage: int
-    R: NDArray[np.int64]
-    S: NDArray[np.int64]
-    build: LinearBuilder = field(default_factory=LinearBuilder)
-    free: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    used: dict[tuple[int, int], int] = field(default_factory=dict)
-    deadline: float = math.inf
-
-    def computable(self, t: int) -> list[int]:
-        """The nodes that stage t may compute, in input order."""
-        return [int(k) for k in np.flatnonzero(self.R[t] != ZERO)]
-
-
 def build_frontier(
     graph: ComputationGraph,
     activation_budget: float,
@@ -146,15 +141,9 @@ def build_frontier(
 
     Raises:
         OutOfTimeError: the deadline passed before the program was built.
-
-    Example:
-        >>> from solvers.graph.layer_graphs import unit_chain
-        >>> build_frontier(unit_chain(8), 16).first_stage
-        16
     """
     first_stage = 0 if printed else first_tight_stage(graph, activation_budget)
-    draft = _draft(graph, activation_budget, printed, first_stage, deadline)
-    cost_unit = _cost_unit(graph)
+    draft = _draft(graph, activation_budget, first_stage, graph.one_pass_cost)
     reach = _last_descendants(graph)
     n = len(graph)
     expires = [min(node.expired_by, default=n) for node in graph.nodes]
@@ -163,10 +152,10 @@ def build_frontier(
             if printed or reach[i] >= t:
                 draft.S[t, i] = draft.build.column(integer=True)
                 if graph.nodes[i].recomputable and t <= expires[i]:
-                    cost = graph.nodes[i].cost / cost_unit
+                    cost = graph.nodes[i].cost / draft.cost_unit
                     draft.R[t, i] = draft.build.column(cost, integer=True)
         draft.R[t, t] = draft.build.column(lower=1.0)  # (8)
-    return _finish(draft, graph.one_pass_cost, cost_unit)
+    return _with_rows(draft, printed, deadline)
 
 
 def build_unpartitioned(
@@ -196,12 +185,12 @@ def build_unpartitioned(
                 f"{graph.name}: node {node.name!r} is stateful, expires, or must follow another "
                 "that it does not read; the unpartitioned MILP cannot express that, use milp",
             )
-    draft = _draft(graph, activation_budget, printed, first_stage=0, deadline=deadline)
-    cost_unit = _cost_unit(graph)
+    draft = _draft(graph, activation_budget, first_stage=0, fixed_cost=0.0)
     n = len(graph)
     for t in range(n):
         for i in range(n):
-            draft.R[t, i] = draft.build.column(graph.nodes[i].cost / cost_unit, integer=True)
+            cost = graph.nodes[i].cost / draft.cost_unit
+            draft.R[t, i] = draft.build.column(cost, integer=True)
             if t:
                 draft.S[t, i] = draft.build.column(integer=True)
     for i in range(n):
@@ -210,7 +199,7 @@ def build_unpartitioned(
         for t in range(n if i and order == "fixed" else 0):
             earlier = draft.R[: t + 1, i - 1]
             draft.build.row((draft.R[t, i], *earlier), [1.0] + [-1.0] * len(earlier), upper=0)
-    return _finish(draft, 0.0, cost_unit)
+    return _with_rows(draft, printed, deadline)
 
 
 def fits_in_memory(graph: ComputationGraph) -> bool:
@@ -225,47 +214,30 @@ def first_tight_stage(graph: ComputationGraph, activation_budget: float) -> int:
 
 
 def _draft(
-    graph: ComputationGraph,
-    activation_budget: float,
-    printed: bool,
-    first_stage: int,
-    deadline: float,
-) -> _Draft:
+    graph: ComputationGraph, activation_budget: float, first_stage: int, fixed_cost: float
+) -> FrontierProgram:
+    """A program without columns and rows."""
     shape = (len(graph), len(graph))
-    return _Draft(
+    return FrontierProgram(
         graph,
         memory_unit=activation_budget / _BUDGET,
-        printed=printed,
+        cost_unit=graph.one_pass_cost / 1000 or 1.0,
+        fixed_cost=fixed_cost,
         first_stage=first_stage,
         R=np.full(shape, ZERO, dtype=np.int64),
         S=np.full(shape, ZERO, dtype=np.int64),
-        deadline=deadline,
     )
 
 
-def _cost_unit(graph: ComputationGraph) -> float:
-    return graph.one_pass_cost / 1000 or 1.0
-
-
-def _finish(draft: _Draft, fixed_cost: float, cost_unit: float) -> FrontierProgram:
+def _with_rows(draft: FrontierProgram, printed: bool, deadline: float) -> FrontierProgram:
+    """With the constraints of every stage that is modelled."""
     for t in range(draft.first_stage, len(draft.graph)):
-        if time.monotonic() > draft.deadline:
+        if time.monotonic() > deadline:
             raise OutOfTimeError
-        _add_correctness(draft, t)
-        (_add_printed_free if draft.printed else _add_free)(draft, t)
+        _add_correctness(draft, t, printed)
+        (_add_printed_free if printed else _add_free)(draft, t)
         _add_memory(draft, t)
-    return FrontierProgram(
-        graph=draft.graph,
-        model=draft.build.model(),
-        R=draft.R,
-        S=draft.S,
-        free=draft.free,
-        used=draft.used,
-        first_stage=draft.first_stage,
-        fixed_cost=fixed_cost,
-        cost_unit=cost_unit,
-        memory_unit=draft.memory_unit,
-    )
+    return draft
 
 
 def _last_descendants(graph: ComputationGraph) -> list[int]:
@@ -277,7 +249,7 @@ def _last_descendants(graph: ComputationGraph) -> list[int]:
     return reach
 
 
-def _add_correctness(draft: _Draft, t: int) -> None:
+def _add_correctness(draft: FrontierProgram, t: int, printed: bool) -> None:
     """(1b), (1c), and that nothing is computed while it is there."""
     R, S, build = draft.R, draft.S, draft.build
     for j in draft.computable(t):
@@ -286,11 +258,11 @@ def _add_correctness(draft: _Draft, t: int) -> None:
     for i in map(int, np.flatnonzero(S[t] != ZERO)):
         if t > draft.first_stage:
             build.row((S[t, i], R[t - 1, i], S[t - 1, i]), (1, -1, -1), upper=0)  # (1c)
-        if R[t, i] != ZERO and not draft.printed:
+        if R[t, i] != ZERO and not printed:
             build.row((R[t, i], S[t, i]), (1, 1), upper=1)
 
 
-def _readers(draft: _Draft, t: int) -> dict[int, list[int]]:
+def _readers(draft: FrontierProgram, t: int) -> dict[int, list[int]]:
     """For every value, the nodes that stage t may compute and that then read it."""
     readers: dict[int, list[int]] = {}
     for k in draft.computable(t):
@@ -299,7 +271,7 @@ def _readers(draft: _Draft, t: int) -> dict[int, list[int]]:
     return readers
 
 
-def _add_free(draft: _Draft, t: int) -> None:
+def _add_free(draft: FrontierProgram, t: int) -> None:
     """(5), linearized: a value is freed after its last reader in the stage, unless retained.
 
     At most one reader frees a value; none that has a later reader in the stage, and none if the
@@ -324,7 +296,7 @@ def _add_free(draft: _Draft, t: int) -> None:
             build.row((*columns, R[t, i], S[t, i]), (*ones[1:], -1, -1), upper=0)
 
 
-def _add_printed_free(draft: _Draft, t: int) -> None:
+def _add_printed_free(draft: FrontierProgram, t: int) -> None:
     """(7b) and (7c) as printed, h = (1 − R[t, k]) + S[t+1, i] + Σ of later readers' R[t, j]."""
     R, S, build = draft.R, draft.S, draft.build
     n = len(draft.graph)
@@ -340,7 +312,7 @@ def _add_printed_free(draft: _Draft, t: int) -> None:
             build.row(columns, (most, -1, *ones), upper=most - 1)  # (7c)
 
 
-def _add_memory(draft: _Draft, t: int) -> None:
+def _add_memory(draft: FrontierProgram, t: int) -> None:
     """(2), (3) and (4): U[t, k] over the nodes k that the stage may compute, and its limit."""
     graph, R, build = draft.graph, draft.R, draft.build
     memories = graph.memories / draft.memory_unit

@@ -16,9 +16,7 @@ from solvers.checkmate.formulation import (
 )
 from solvers.checkpointing.incumbent import BY_RULE, Incumbent, by_rule
 from solvers.graph import ComputationGraph, Schedule, input_order_peak, simulate
-from solvers.graph.bounds import lift_bound, node_over_budget
 from solvers.problem import PROVED, Order, Problem, Solution, Status, answer
-from solvers.programs.linear_program import LinearResult
 from solvers.programs.optimize import optimize
 
 Build = Callable[[ComputationGraph, float], FrontierProgram]
@@ -30,11 +28,11 @@ _ATTEMPTS = 4
 _ROUNDING = 1e-6
 """Share of the budget by which what a backend lets pass may be above it."""
 
-_RULES_SHARE = 1 / 3
+RULES_SHARE = 1 / 3
 """The most of the time that simple rules get before the program is built; it starts from their
 best."""
 
-_RULES_SECONDS = 0.4
+RULES_SECONDS = 0.4
 """Seconds for more of them each time that the backend is looked at."""
 
 EXPRESSIBLE = "schedules that compute no node twice in a stage"
@@ -94,7 +92,7 @@ def _solve(problem: Problem, name: str, build: Build, order: Order) -> Solution:
     easy = _without_program(problem, name, incumbent)
     if easy is not None:
         return easy
-    _report(problem, incumbent, None, "building the model")
+    problem.report(incumbent.cost, None, "building the model")
     try:
         outcome = _minimize(problem, build, incumbent)
     except KeyboardInterrupt:
@@ -110,13 +108,9 @@ def _without_program(problem: Problem, name: str, incumbent: Incumbent) -> Solut
     if input_order_peak(graph) <= problem.budget:
         one_pass = Schedule(range(len(graph)))
         return answer(problem, name, one_pass, bound=graph.one_pass_cost, proved=True)
-    incumbent.work(_RULES_SHARE * problem.seconds_left)
-    too_large = node_over_budget(graph, problem.budget)
-    if too_large is not None:
-        node, needed = too_large
-        note = f"computing {graph.nodes[node].name!r} alone takes {needed} bytes"
-        least = incumbent.least_budget
-        return answer(problem, name, None, infeasible=True, least_budget=least, note=note)
+    incumbent.work(RULES_SHARE * problem.seconds_left)
+    if problem.is_hopeless:
+        return answer(problem, name, None, least_budget=incumbent.least_budget)
     if not fits_in_memory(graph):
         incumbent.work(problem.seconds_left)
         return _by_rule(problem, name, incumbent, "the MILP is too large to build")
@@ -164,11 +158,6 @@ def _by_rule(problem: Problem, name: str, incumbent: Incumbent, why: str) -> Sol
     )
 
 
-def _report(problem: Problem, incumbent: Incumbent, bound: float | None, phase: str) -> None:
-    cost = None if incumbent.schedule is None else incumbent.cost
-    problem.report(cost, bound, phase)
-
-
 def _minimize(problem: Problem, build: Build, incumbent: Incumbent) -> _Outcome:
     """Solve the program; again with less memory where rounding took its answer over budget."""
     graph = problem.graph
@@ -177,39 +166,30 @@ def _minimize(problem: Problem, build: Build, incumbent: Incumbent) -> _Outcome:
     statistics: dict[str, float] = {}
 
     def wait() -> None:
-        incumbent.work(_RULES_SECONDS)
-        _report(problem, incumbent, bound, "solving the MILP")
+        incumbent.work(RULES_SECONDS)
+        problem.report(incumbent.cost, bound, "solving the MILP")
 
     for attempt in range(_ATTEMPTS):
         before = problem.seconds
         program = build(graph, memory)
+        model = program.model
         built = problem.seconds
         first = incumbent.schedule
         start = None if first is None else program.point(*first.to_matrices(graph))
-        result = optimize(problem, program.model, start, wait)
+        result = optimize(problem, model, start, wait)
         if attempt == 0:
-            bound = _bound(program, result)
-            rows, columns = program.model.matrix.shape
+            bound = program.lower_bound(result.bound)
+            rows, columns = model.matrix.shape
             statistics = {"rows": rows, "columns": columns, "build_seconds": built - before}
         if result.values is None:
             # Only the program with the whole budget can prove that nothing fits.
             status = result.status if attempt == 0 else Status.TIMEOUT
             return _Outcome(None, status, bound, statistics)
-        schedule = _schedule(program, result)
+        R, S = program.matrices(result.values)
+        schedule = Schedule.from_matrices(graph, R > 0.5, S > 0.5)
         peak = simulate(graph, schedule).peak
         if peak <= problem.budget:
             return _Outcome(schedule, result.status, bound, statistics)
         # More each time: a backend does not tell apart budgets that differ by a few bytes.
         memory -= max(peak - problem.budget, attempt * _ROUNDING * problem.activation_budget)
     return _Outcome(None, Status.TIMEOUT, bound, statistics)
-
-
-def _bound(program: FrontierProgram, result: LinearResult) -> float | None:
-    bound = None if result.bound is None else program.cost(result.bound)
-    return lift_bound(program.graph, bound)
-
-
-def _schedule(program: FrontierProgram, result: LinearResult) -> Schedule:
-    assert result.values is not None
-    R, S = program.matrices(result.values)
-    return Schedule.from_matrices(program.graph, R > 0.5, S > 0.5)

@@ -19,16 +19,12 @@ def repair(graph: ComputationGraph, schedule: Schedule, budget: int) -> Schedule
         if simulation.peak <= budget:
             return schedule
         R, S = schedule.to_matrices(graph)
-        stage = _stage_of_step(schedule, int(np.argmax(simulation.timeline)))
+        # A step is of the stage that so many nodes were computed before.
+        stage = len(set(schedule.steps[: int(np.argmax(simulation.timeline))]))
         if not _drop_largest(graph, R, S, stage):
             return None
         schedule = Schedule.from_matrices(graph, *least_recomputation(graph, S))
     return None
-
-
-def _stage_of_step(schedule: Schedule, step: int) -> int:
-    """The stage that a step belongs to: how many nodes were computed before it."""
-    return len(set(schedule.steps[:step]))
 
 
 def _drop_largest(graph: ComputationGraph, R: BoolMatrix, S: BoolMatrix, stage: int) -> bool:

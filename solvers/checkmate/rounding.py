@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_in_memory
-from solvers.checkmate.milp import EXPRESSIBLE
+from solvers.checkmate.milp import EXPRESSIBLE, RULES_SECONDS, RULES_SHARE
 from solvers.checkmate.repair import repair
-from solvers.checkpointing.incumbent import BY_RULE, Incumbent
+from solvers.checkpointing.incumbent import BY_RULE, Best, Incumbent
 from solvers.cutting_planes.fixed_order import solve_cutting_planes
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, Schedule, input_order_peak, simulate
-from solvers.graph.bounds import lift_bound, node_over_budget
 from solvers.graph.matrices import least_recomputation
 from solvers.problem import Problem, Solution, answer
 from solvers.programs.linear_program import Vector
@@ -29,12 +27,6 @@ _THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9, 0.2, 0.4, 0.6, 0.8, 0.01, 0.99)
 
 _SAMPLES = 20
 """Random roundings of each S*."""
-
-_RULES_SECONDS = 0.4
-"""Seconds for simple rules each time that the LP is looked at."""
-
-_RULES_SHARE = 1 / 3
-"""The most of the time that simple rules get before the first LP is built."""
 
 _LP_SHARE = 0.5
 """Share of the time that the LP gets before another bound is asked for."""
@@ -67,13 +59,12 @@ def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = 
 
     def wait() -> None:
         if incumbent is not None:
-            incumbent.work(_RULES_SECONDS)
+            incumbent.work(RULES_SECONDS)
         problem.report(None, None, f"LP relaxation, ε = {epsilon}")
 
     result = optimize(problem, program.model.relaxed(), while_waiting=wait)
-    bound = None if result.bound is None else program.cost(result.bound)
     S = None if result.values is None else program.matrices(result.values)[1]
-    return LpOptimum(S, lift_bound(problem.graph, bound))
+    return LpOptimum(S, program.lower_bound(result.bound))
 
 
 def solve_lp_bound(problem: Problem) -> Solution:
@@ -84,8 +75,8 @@ def solve_lp_bound(problem: Problem) -> Solution:
     graph, name = problem.graph, "lp_bound"
     if input_order_peak(graph) <= problem.budget:
         return answer(problem, name, None, bound=graph.one_pass_cost, note="a bound only")
-    if node_over_budget(graph, problem.budget) is not None:
-        return answer(problem, name, None, infeasible=True)
+    if problem.is_hopeless:
+        return answer(problem, name, None)
     optimum = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
     if optimum.S is not None:
         return answer(
@@ -115,18 +106,19 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     graph, name = problem.graph, "lp_rounding"
     if input_order_peak(graph) <= problem.budget:
         return answer(problem, name, Schedule(range(len(graph))), bound=graph.one_pass_cost)
-    if node_over_budget(graph, problem.budget) is not None:
-        return answer(problem, name, None, infeasible=True)
+    if problem.is_hopeless:
+        return answer(problem, name, None)
     random = np.random.default_rng(problem.seed)
     incumbent = Incumbent(problem)
     bound: float | None = None
-    best = _Best()
+    best = Best(graph, problem.budget)
+    tried = 0
     try:
-        incumbent.work(_RULES_SHARE * problem.seconds_left)
+        incumbent.work(RULES_SHARE * problem.seconds_left)
         bound = relax(problem, incumbent=incumbent).bound
         for schedule in _rounded_schedules(problem, incumbent, random):
-            before, best = best, _better(problem, best, schedule)
-            if best.cost < before.cost:
+            tried += 1
+            if best.offer(schedule):
                 problem.report(best.cost, bound, "rounding")
     except KeyboardInterrupt:
         pass
@@ -141,39 +133,10 @@ def solve_lp_rounding(problem: Problem) -> Solution:
         chosen,
         bound=bound,
         among=EXPRESSIBLE,
-        least_budget=best.least_peak,
+        least_budget=best.least_budget,
         note=f"nothing was rounded in time; {BY_RULE}" if by_rule else "",
-        statistics={"roundings": best.tried},
+        statistics={"roundings": tried},
     )
-
-
-@dataclass(frozen=True)
-class _Best:
-    """What rounding has found so far.
-
-    Attributes:
-        schedule: the cheapest under budget, or None.
-        cost: of it, in the graph's unit.
-        least_peak: in bytes, of all schedules, under budget or not.
-        tried: roundings so far.
-    """
-
-    schedule: Schedule | None = None
-    cost: float = math.inf
-    least_peak: int | None = None
-    tried: int = 0
-
-
-def _better(problem: Problem, best: _Best, schedule: Schedule | None) -> _Best:
-    """`best` after one more rounding, None where that gave no schedule."""
-    best = replace(best, tried=best.tried + 1)
-    if schedule is None:
-        return best
-    simulation = simulate(problem.graph, schedule)
-    best = replace(best, least_peak=min(simulation.peak, best.least_peak or simulation.peak))
-    if simulation.peak > problem.budget or simulation.cost >= best.cost:
-        return best
-    return replace(best, schedule=schedule, cost=simulation.cost)
 
 
 def _rounded_schedules(
@@ -199,22 +162,17 @@ def _complete(problem: Problem, S: BoolMatrix) -> Schedule | None:
     return repair(graph, schedule, problem.budget)
 
 
-def _roundings(problem: Problem, S: Vector, random: np.random.Generator) -> Iterator[BoolMatrix]:
+def _roundings(problem: Problem, S: Vector, random: np.random.Generator) -> Iterable[BoolMatrix]:
     """The S matrices, each different, that are rounded from S*."""
     rounding = problem.options.get("rounding", "both")
     if rounding not in ("deterministic", "randomized", "both"):
         raise SolverError(
             "option-invalid", f"rounding {rounding!r} is not deterministic, randomized or both"
         )
-    seen: set[bytes] = set()
     candidates: list[BoolMatrix] = []
     if rounding != "randomized":
         thresholds = problem.options.get("thresholds", _THRESHOLDS)
         candidates += [threshold < S for threshold in thresholds]
     if rounding != "deterministic":
         candidates += [random.random(S.shape) < S for _ in range(_SAMPLES)]
-    for candidate in candidates:
-        key = candidate.tobytes()
-        if key not in seen:
-            seen.add(key)
-            yield candidate
+    return {candidate.tobytes(): candidate for candidate in candidates}.values()

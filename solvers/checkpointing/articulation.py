@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx as nx
 
 from solvers.checkpointing.checkpoints import forward_nodes
+from solvers.errors import SolverError
 from solvers.graph import ComputationGraph
 
 
@@ -36,3 +37,18 @@ def is_chain(graph: ComputationGraph) -> bool:
     return bool(forward) and all(
         graph.nodes[j].dependencies == read for j, read in zip(forward, before, strict=False)
     )
+
+
+def layers_of_chain(graph: ComputationGraph, rule: str) -> list[int]:
+    """The forward nodes of a chain, in their order, for a rule that is defined for these alone.
+
+    Raises:
+        SolverError: the forward graph is not a chain.
+    """
+    if not is_chain(graph):
+        raise SolverError(
+            "graph-not-a-chain",
+            f"{graph.name}: the forward graph is not a chain, and {rule} is defined for chains "
+            "only; use milp, cutting_planes, or an ap_… or linearized_… solver",
+        )
+    return forward_nodes(graph)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, Schedule, simulate
@@ -12,13 +11,6 @@ from solvers.graph.matrices import matrix_peak
 from solvers.problem import Problem, Solution, answer
 
 Matrices = tuple[BoolMatrix, BoolMatrix]
-
-
-@dataclass(frozen=True)
-class _Plan:
-    schedule: Schedule
-    cost: float
-    peak: int
 
 
 def cheapest(problem: Problem, name: str, plans: Iterable[Matrices]) -> Solution:
@@ -32,22 +24,22 @@ def cheapest(problem: Problem, name: str, plans: Iterable[Matrices]) -> Solution
         raise SolverError(
             "option-invalid", f"accounting {accounting!r} is neither 'simulator' nor 'matrices'"
         )
-    found: list[_Plan] = []
+    found: list[tuple[Schedule, float, int]] = []
     tried = "every plan of this rule was tried"
     for R, S in plans:
         schedule = Schedule.from_matrices(problem.graph, R, S)
         simulation = simulate(problem.graph, schedule)
         by_matrices = accounting == "matrices"
         peak = matrix_peak(problem.graph, R, S) if by_matrices else simulation.peak
-        found.append(_Plan(schedule, simulation.cost, peak))
+        found.append((schedule, simulation.cost, peak))
         if problem.seconds_left == 0:
             tried = "the time was up"
             break
     statistics = {"plans": len(found)}
-    fitting = [plan for plan in found if plan.peak <= problem.budget]
+    fitting = [(schedule, cost) for schedule, cost, peak in found if peak <= problem.budget]
     if fitting:
-        best = min(fitting, key=lambda plan: plan.cost)
-        return answer(problem, name, best.schedule, statistics=statistics)
-    least = min(plan.peak for plan in found)
+        best, _ = min(fitting, key=lambda plan: plan[1])
+        return answer(problem, name, best, statistics=statistics)
+    least = min(peak for _, _, peak in found)
     note = f"{tried}; the leanest of {len(found)} needs {format_bytes(least)}"
     return answer(problem, name, None, least_budget=least, note=note, statistics=statistics)

@@ -37,7 +37,7 @@ def solve_feng_huang(problem: Problem) -> Solution:
 
 def feng_huang_plans(graph: ComputationGraph) -> Iterator[Matrices]:
     """(R, S) of the least objective, and then of every different choice under a range of caps."""
-    pieces = _Pieces(graph)
+    pieces = Pieces(graph)
     chosen = [pieces.least().checkpoints]
     for number in range(_SWEPT + 1):
         cap = pieces.least_cap + (pieces.total - pieces.least_cap) * number // _SWEPT
@@ -46,25 +46,19 @@ def feng_huang_plans(graph: ComputationGraph) -> Iterator[Matrices]:
         yield piece_matrices(graph, checkpoints)
 
 
-def least_pieces(graph: ComputationGraph) -> Segmentation:
-    """The checkpoints with the least objective.
-
-    Example:
-        >>> from solvers.graph.layer_graphs import Layer, layer_graph
-        >>> table = [(1, ()), (8, (0,)), (8, (1,)), (1, (0, 2)), (6, (3,)), (1, (4,))]
-        >>> layers = [Layer("", 1, size, inputs=read) for size, read in table]
-        >>> least_pieces(layer_graph("skip", layers))  # fp32; node 1 is the largest piece
-        Segmentation(checkpoints=(0, 2, 3, 5), objective=76)
-    """
-    return _Pieces(graph).least()
-
-
-class _Pieces:
+class Pieces:
     """The division of a forward pass, and the least checkpoints under any cap on its pieces.
 
     Attributes:
         total: bytes of the forward pass.
         least_cap: bytes of the largest piece that no choice divides.
+
+    Example:
+        >>> from solvers.graph.layer_graphs import Layer, layer_graph
+        >>> table = [(1, ()), (8, (0,)), (8, (1,)), (1, (0, 2)), (6, (3,)), (1, (4,))]
+        >>> layers = [Layer("", 1, size, inputs=read) for size, read in table]
+        >>> Pieces(layer_graph("skip", layers)).least()  # fp32; node 1 is the largest piece
+        Segmentation(checkpoints=(0, 2, 3, 5), objective=76)
     """
 
     def __init__(self, graph: ComputationGraph) -> None:

@@ -7,15 +7,15 @@ steps is t(l, s) = r·l − β(s + 1, r − 1); all steps count the same here.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from solvers.checkpointing.articulation import is_chain
+from solvers.checkpointing.articulation import layers_of_chain
 from solvers.checkpointing.cheapest import Matrices, cheapest
 from solvers.checkpointing.checkpoints import first_gradients, forward_nodes, retain_gradients
-from solvers.errors import SolverError
 from solvers.graph import ComputationGraph
 from solvers.graph.matrices import least_recomputation
 from solvers.problem import Problem, Solution
@@ -30,12 +30,7 @@ def solve_griewank(problem: Problem) -> Solution:
         SolverError: the forward graph is not a chain, for which alone the rule is defined.
     """
     graph = problem.graph
-    if not is_chain(graph):
-        raise SolverError(
-            "graph-not-a-chain",
-            f"{graph.name}: the forward graph is not a chain, and binomial checkpointing is "
-            "defined for chains only; use milp, cutting_planes or linearized_greedy",
-        )
+    layers_of_chain(graph, "binomial checkpointing")
     plans = (griewank_matrices(graph, slots) for slots in slot_counts(graph))
     return cheapest(problem, "griewank", plans)
 
@@ -84,16 +79,9 @@ def _advance(steps: int, checkpoints: int) -> int:
     With m so many steps, t(l, s) = m + t(m, s) + t(l − m, s − 1) where β(s, r − 2) ≤ m ≤
     β(s, r − 1) and β(s − 1, r − 1) ≤ l − m ≤ β(s − 1, r).
     """
-    r = _repetitions(steps, checkpoints)
+    r = next(r for r in itertools.count() if _beta(checkpoints, r) >= steps)
     least = max(_beta(checkpoints, r - 2), steps - _beta(checkpoints - 1, r), 1)
     return min(least, steps - 1)
-
-
-def _repetitions(steps: int, checkpoints: int) -> int:
-    r = 0
-    while _beta(checkpoints, r) < steps:
-        r += 1
-    return r
 
 
 def _beta(s: int, r: int) -> int:

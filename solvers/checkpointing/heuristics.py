@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 import numpy as np
 
-from solvers.checkpointing.articulation import articulation_points, is_chain
+from solvers.checkpointing.articulation import articulation_points, layers_of_chain
 from solvers.checkpointing.cheapest import Matrices, cheapest
 from solvers.checkpointing.checkpoints import checkpoint_matrices, forward_nodes, retain_gradients
 from solvers.errors import SolverError
@@ -32,52 +33,6 @@ def solve_checkpoint_all(problem: Problem) -> Solution:
 def solve_checkpoint_last(problem: Problem) -> Solution:
     """Keep only the last value, and gradients; recompute the rest from the input each time."""
     return cheapest(problem, "checkpoint_last", [last_matrices(problem.graph)])
-
-
-def solve_chen_sqrt(problem: Problem) -> Solution:
-    """Every ⌊√L⌋-th of the L layers of a chain is a checkpoint.
-
-    Raises:
-        SolverError: the forward graph is not a chain.
-    """
-    return _solve_sqrt(problem, "chen_sqrt", _layers)
-
-
-def solve_chen_greedy(problem: Problem) -> Solution:
-    """A layer of a chain is a checkpoint when more than b bytes follow the last one; b swept.
-
-    Raises:
-        SolverError: the forward graph is not a chain.
-    """
-    return _solve_greedy(problem, "chen_greedy", _layers)
-
-
-def solve_ap_sqrt(problem: Problem) -> Solution:
-    """`solve_chen_sqrt` over the articulation points of the forward graph.
-
-    Raises:
-        SolverError: it has none.
-    """
-    return _solve_sqrt(problem, "ap_sqrt", _articulation_points)
-
-
-def solve_ap_greedy(problem: Problem) -> Solution:
-    """`solve_chen_greedy` over the articulation points of the forward graph.
-
-    Raises:
-        SolverError: it has none.
-    """
-    return _solve_greedy(problem, "ap_greedy", _articulation_points)
-
-
-def solve_linearized_sqrt(problem: Problem) -> Solution:
-    """`solve_chen_sqrt` over all forward nodes in topological order."""
-    return _solve_sqrt(problem, "linearized_sqrt", forward_nodes)
-
-
-def solve_linearized_greedy(problem: Problem) -> Solution:
-    """`solve_chen_greedy` over all forward nodes in topological order."""
-    return _solve_greedy(problem, "linearized_greedy", forward_nodes)
 
 
 def last_matrices(graph: ComputationGraph) -> Matrices:
@@ -136,24 +91,20 @@ def _spread(count: int) -> list[int]:
     return sorted(range(count), key=lambda number: f"{number:0{bits}b}"[::-1])
 
 
-def _solve_sqrt(problem: Problem, name: str, candidates: Candidates) -> Solution:
+def _solve_sqrt(name: str, candidates: Candidates, problem: Problem) -> Solution:
+    """Every ⌊√L⌋-th of L candidates is a checkpoint."""
     checkpoints = every_sqrt(candidates(problem.graph))
     return cheapest(problem, name, [checkpoint_matrices(problem.graph, checkpoints)])
 
 
-def _solve_greedy(problem: Problem, name: str, candidates: Candidates) -> Solution:
+def _solve_greedy(name: str, candidates: Candidates, problem: Problem) -> Solution:
+    """A candidate is a checkpoint when more than b bytes follow the last one; b swept."""
     sweep = greedy_sweep(problem.graph, candidates(problem.graph))
     return cheapest(problem, name, (matrices for _, matrices in sweep))
 
 
 def _layers(graph: ComputationGraph) -> list[int]:
-    if not is_chain(graph):
-        raise SolverError(
-            "graph-not-a-chain",
-            f"{graph.name}: the forward graph is not a chain, which Chen's rule is made for; "
-            "the ap_… and linearized_… solvers are its forms for other graphs",
-        )
-    return forward_nodes(graph)
+    return layers_of_chain(graph, "Chen's rule")
 
 
 def _articulation_points(graph: ComputationGraph) -> list[int]:
@@ -165,3 +116,11 @@ def _articulation_points(graph: ComputationGraph) -> list[int]:
             "cut it; use linearized_sqrt or linearized_greedy",
         )
     return points
+
+
+solve_chen_sqrt = partial(_solve_sqrt, "chen_sqrt", _layers)
+solve_chen_greedy = partial(_solve_greedy, "chen_greedy", _layers)
+solve_ap_sqrt = partial(_solve_sqrt, "ap_sqrt", _articulation_points)
+solve_ap_greedy = partial(_solve_greedy, "ap_greedy", _articulation_points)
+solve_linearized_sqrt = partial(_solve_sqrt, "linearized_sqrt", forward_nodes)
+solve_linearized_greedy = partial(_solve_greedy, "linearized_greedy", forward_nodes)

@@ -24,13 +24,48 @@ def by_rule(problem: Problem) -> str:
     return BY_RULE if problem.seconds_left else f"the time was up; {BY_RULE}"
 
 
-class Incumbent:
-    """The cheapest schedule under budget so far, of those offered and those of every rule.
+class Best:
+    """The cheapest schedule under budget of those offered, and the leanest of all.
 
     Attributes:
+        budget: in bytes, `fixed_bytes` included.
         schedule: None while none is under budget.
         cost: of `schedule` in the graph's unit; infinite while there is none.
-        least_budget: bytes of the leanest schedule seen, `fixed_bytes` included, or None.
+        leanest, least_peak: the schedule of least peak, under budget or not; None and infinity
+            while there is none.
+    """
+
+    def __init__(self, graph: ComputationGraph, budget: int) -> None:
+        """Nothing is offered yet."""
+        self.graph = graph
+        self.budget = budget
+        self.schedule: Schedule | None = None
+        self.cost = math.inf
+        self.leanest: Schedule | None = None
+        self.least_peak: float = math.inf
+
+    @property
+    def least_budget(self) -> int | None:
+        """Bytes of the leanest schedule, `fixed_bytes` included, or None."""
+        return None if self.leanest is None else int(self.least_peak)
+
+    def offer(self, schedule: Schedule | None) -> bool:
+        """Keep `schedule` if the simulator confirms that it is better; whether it is."""
+        if schedule is None:
+            return False
+        simulation = simulate(self.graph, schedule)
+        if simulation.peak < self.least_peak:
+            self.leanest, self.least_peak = schedule, simulation.peak
+        if simulation.peak > self.budget or simulation.cost >= self.cost:
+            return False
+        self.schedule, self.cost = schedule, simulation.cost
+        return True
+
+
+class Incumbent(Best):
+    """The best so far, of the schedules offered and of those of every rule.
+
+    Attributes:
         plans: how many the rules have made.
 
     Example:
@@ -43,22 +78,11 @@ class Incumbent:
 
     def __init__(self, problem: Problem) -> None:
         """Nothing is tried yet."""
-        self.schedule: Schedule | None = None
-        self.cost = math.inf
-        self.least_budget: int | None = None
+        super().__init__(problem.graph, problem.budget)
         self.plans = 0
-        self._problem = problem
+        self._deadline = problem.deadline
         self._rules = _plans(problem.graph)
         self._longest = 0.0
-
-    def offer(self, schedule: Schedule) -> bool:
-        """Keep `schedule` if it is under budget and cheaper; whether it is."""
-        simulation = simulate(self._problem.graph, schedule)
-        self.least_budget = min(simulation.peak, self.least_budget or simulation.peak)
-        is_better = simulation.peak <= self._problem.budget and simulation.cost < self.cost
-        if is_better:
-            self.schedule, self.cost = schedule, simulation.cost
-        return is_better
 
     def work(self, seconds: float) -> None:
         """Try plans for so long, one at least, until there are no more.
@@ -67,7 +91,7 @@ class Incumbent:
         """
         end = time.monotonic() + seconds
         now = time.monotonic()
-        while now + self._longest < self._problem.deadline:
+        while now + self._longest < self._deadline:
             plan = next(self._rules, None)
             if plan is None:
                 return

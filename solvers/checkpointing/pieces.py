@@ -20,11 +20,6 @@ def forward_graph(graph: ComputationGraph) -> nx.Graph[int]:
     """Who reads whom before the backward pass begins, in both directions.
 
     On a graph without backward marks, this is every node.
-
-    Example:
-        >>> from solvers.graph.layer_graphs import unit_chain
-        >>> forward_graph(unit_chain(3)).edges
-        EdgeView([(0, 1), (1, 2)])
     """
     marks = (number for number, node in enumerate(graph.nodes) if node.backward)
     count = next(marks, len(graph))

@@ -118,20 +118,12 @@ def objective_sum(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
 def objective_traced(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
     """The traced objective of given checkpoints, 0 and n among them, in bytes."""
     segments = pairwise(checkpoints)
-    largest = max((_s(sizes, left, right) for left, right in segments), default=0)
+    largest = max((segment_peak(sizes, left, right) for left, right in segments), default=0)
     return sum(sizes[i] for i in checkpoints) + largest
 
 
-def objective_revised(sizes: Sequence[int], checkpoints: Sequence[int]) -> int:
-    """The revised objective of given checkpoints, 0 and n among them, in bytes."""
-    peak = kept = sizes[0]
-    for left, right in pairwise(checkpoints):
-        kept += sizes[right]
-        peak = max(peak, kept + _s(sizes, left, right))
-    return peak
-
-
-def _s(sizes: Sequence[int], left: int, right: int) -> int:
+def segment_peak(sizes: Sequence[int], left: int, right: int) -> int:
+    """s(l, r) in bytes."""
     return sum(sizes[left + 1 : right]) + max(sizes[left:right]) if right > left + 1 else 0
 
 
@@ -167,57 +159,51 @@ def least_over_caps(
 
 def capped_sum(sizes: Sequence[int], cap: int) -> Capped:
     """The least Σ_{i∈C} d_i with no more than `cap` bytes inside a segment: T(n, cap)."""
-    n = len(sizes) - 1
+    checkpoints, held = _capped(sizes, cap, first=-1)
+    return held, objective_sum(sizes, checkpoints) - held, checkpoints
+
+
+def _capped_traced(sizes: Sequence[int], cap: int) -> Capped:
+    """The least Σ_{i∈C} d_i with s(l, r) ≤ `cap` for every segment."""
+    checkpoints, held = _capped(sizes, cap, first=0)
+    return held, objective_traced(sizes, checkpoints) - held, checkpoints
+
+
+def _capped(sizes: Sequence[int], cap: int, first: int) -> tuple[tuple[int, ...], int]:
+    """The checkpoints of least Σ, and that, with every segment under `cap`.
+
+    Args:
+        first: where the first segment begins: before layer 0, at −1, and a segment is what is
+            inside; or at checkpoint 0, and it is s(l, r).
+    """
     before = [0, *accumulate(sizes)]
-    held = [0] * (n + 1)  # Σ of the checkpoints up to i, which is one
-    previous = [-1] * (n + 1)
+    held = list(sizes)  # Σ of the checkpoints up to i, which is one
+    previous = [-1] * len(sizes)
     window: deque[int] = deque()  # left ends, held strictly rising
-    start = -1
-    for i in range(n + 1):
-        while start < i and before[i] - before[start + 1] > cap:
-            start += 1
-        while window and window[0] < start:
+    largest: deque[int] = deque([0])  # of d over the window, sizes strictly falling
+    left = first
+    flowing = 0
+    for i, size in enumerate(sizes):
+        while left < i - 1 and before[i] - before[left + 1] + flowing > cap:
+            left += 1
+            if first == 0:
+                if largest[0] < left:
+                    largest.popleft()
+                flowing = sizes[largest[0]]
+        while window and window[0] < left:
             window.popleft()
-        held[i] = sizes[i]
-        if start >= 0:
+        if left >= 0 and window:
             previous[i] = window[0]
             held[i] += held[window[0]]
         while window and held[window[-1]] >= held[i]:
             window.pop()
         window.append(i)
-    checkpoints = _trace_back(previous)
-    inside = objective_sum(sizes, checkpoints) - held[n]
-    return held[n], inside, checkpoints
-
-
-def _capped_traced(sizes: Sequence[int], cap: int) -> Capped:
-    """The least Σ_{i∈C} d_i with s(l, r) ≤ `cap` for every segment."""
-    n = len(sizes) - 1
-    before = [0, *accumulate(sizes)]
-    held = [sizes[0]] * (n + 1)
-    previous = [-1] * (n + 1)
-    window: deque[int] = deque([0])  # left ends, held strictly rising
-    largest: deque[int] = deque([0])  # of d over the window, sizes strictly falling
-    start = 0
-    for r in range(1, n + 1):
-        while start < r - 1:
-            if before[r] - before[start + 1] + sizes[largest[0]] <= cap:
-                break
-            start += 1
-            if largest[0] < start:
-                largest.popleft()
-        while window[0] < start:
-            window.popleft()
-        previous[r] = window[0]
-        held[r] = held[window[0]] + sizes[r]
-        while window and held[window[-1]] >= held[r]:
-            window.pop()
-        window.append(r)
-        while largest and sizes[largest[-1]] <= sizes[r]:
-            largest.pop()
-        largest.append(r)
-    checkpoints = _trace_back(previous)
-    return held[n], objective_traced(sizes, checkpoints) - held[n], checkpoints
+        if first == 0:
+            while largest and sizes[largest[-1]] <= size:
+                largest.pop()
+            largest.append(i)
+            flowing = sizes[largest[0]]
+    return _trace_back(previous), held[-1]
 
 
 def _trace_back(previous: Sequence[int]) -> tuple[int, ...]:

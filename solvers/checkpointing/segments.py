@@ -7,8 +7,9 @@ least, and fails where that plan is over budget.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
-from solvers.checkpointing.articulation import is_chain
+from solvers.checkpointing.articulation import layers_of_chain
 from solvers.checkpointing.checkpoints import first_gradients, forward_nodes
 from solvers.checkpointing.segmentation import (
     Segmentation,
@@ -16,37 +17,11 @@ from solvers.checkpointing.segmentation import (
     segment_sum,
     segment_traced,
 )
-from solvers.errors import SolverError
 from solvers.graph import ComputationGraph, Schedule, simulate
 from solvers.graph.budget import format_bytes
 from solvers.problem import Problem, Solution, answer
 
-
-def solve_segment_sum(problem: Problem) -> Solution:
-    """The plan with the least sum objective; see `solvers.checkpointing.segmentation`.
-
-    Raises:
-        SolverError: the forward graph is not a chain.
-    """
-    return _solve(problem, "segment_sum", segment_sum)
-
-
-def solve_segment_traced(problem: Problem) -> Solution:
-    """The plan with the least traced objective; see `solvers.checkpointing.segmentation`.
-
-    Raises:
-        SolverError: the forward graph is not a chain.
-    """
-    return _solve(problem, "segment_traced", segment_traced)
-
-
-def solve_segment_revised(problem: Problem) -> Solution:
-    """The plan with the least revised objective; see `solvers.checkpointing.segmentation`.
-
-    Raises:
-        SolverError: the forward graph is not a chain.
-    """
-    return _solve(problem, "segment_revised", segment_revised)
+Objective = Callable[[Sequence[int]], Segmentation]
 
 
 def segment_schedule(graph: ComputationGraph, checkpoints: Iterable[int]) -> Schedule:
@@ -81,11 +56,15 @@ def segment_schedule(graph: ComputationGraph, checkpoints: Iterable[int]) -> Sch
 
 def segment_schedules(graph: ComputationGraph) -> Iterator[Schedule]:
     """The schedules of the three objectives on a chain."""
+    for objective in (segment_revised, segment_traced, segment_sum):
+        yield segment_schedule(graph, _least(graph, objective)[1])
+
+
+def _least(graph: ComputationGraph, segmentation: Objective) -> tuple[int, list[int]]:
+    """The least value of an objective in bytes, and the nodes kept for it."""
     layers = forward_nodes(graph)
-    memories = [graph.nodes[layer].memory for layer in layers]
-    for segmentation in (segment_revised, segment_traced, segment_sum):
-        found = segmentation(memories)
-        yield segment_schedule(graph, [layers[each] for each in found.checkpoints])
+    found = segmentation([graph.nodes[layer].memory for layer in layers])
+    return found.objective, [layers[each] for each in found.checkpoints]
 
 
 def _may_run_again(graph: ComputationGraph, number: int, before: int) -> bool:
@@ -93,19 +72,11 @@ def _may_run_again(graph: ComputationGraph, number: int, before: int) -> bool:
     return node.recomputable and all(other >= before for other in node.expired_by)
 
 
-def _solve(
-    problem: Problem, name: str, segmentation: Callable[[Sequence[int]], Segmentation]
-) -> Solution:
+def _solve(name: str, segmentation: Objective, problem: Problem) -> Solution:
+    """The plan with the least value of an objective."""
     graph = problem.graph
-    if not is_chain(graph):
-        raise SolverError(
-            "graph-not-a-chain",
-            f"{graph.name}: the forward graph is not a chain, and segmentations are defined for "
-            "chains only; use milp, cutting_planes or linearized_greedy",
-        )
-    layers = forward_nodes(graph)
-    found = segmentation([graph.nodes[layer].memory for layer in layers])
-    checkpoints = [layers[each] for each in found.checkpoints]
+    layers_of_chain(graph, "a segmentation")
+    objective, checkpoints = _least(graph, segmentation)
     schedule = segment_schedule(graph, checkpoints)
     peak = simulate(graph, schedule).peak
     return answer(
@@ -113,12 +84,13 @@ def _solve(
         name,
         schedule,
         note=(
-            f"its objective is {format_bytes(found.objective)}; the simulated peak, gradients "
+            f"its objective is {format_bytes(objective)}; the simulated peak, gradients "
             f"and fixed bytes included, {format_bytes(peak)}"
         ),
-        statistics={
-            "objective": found.objective,
-            "simulated_peak": peak,
-            "checkpoints": checkpoints,
-        },
+        statistics={"objective": objective, "simulated_peak": peak, "checkpoints": checkpoints},
     )
+
+
+solve_segment_sum = partial(_solve, "segment_sum", segment_sum)
+solve_segment_traced = partial(_solve, "segment_traced", segment_traced)
+solve_segment_revised = partial(_solve, "segment_revised", segment_revised)

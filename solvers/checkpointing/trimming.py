@@ -37,7 +37,11 @@ def trimmed(graph: ComputationGraph, schedule: Schedule, budget: int, deadline: 
             if time.monotonic() >= deadline:
                 return _schedule(steps)
             dropped, steps[position] = steps[position], None
-            if _keeps(graph, _schedule(steps), budget):
+            try:
+                keeps = simulate(graph, _schedule(steps)).peak <= budget
+            except ScheduleError:  # what was overwritten since can't be retained
+                keeps = False
+            if keeps:
                 has_changed = True
             else:
                 steps[position] = dropped
@@ -58,10 +62,3 @@ def _recomputations(graph: ComputationGraph, steps: Sequence[int | None]) -> lis
 
 def _schedule(steps: Sequence[int | None]) -> Schedule:
     return Schedule([number for number in steps if number is not None])
-
-
-def _keeps(graph: ComputationGraph, schedule: Schedule, budget: int) -> bool:
-    try:
-        return simulate(graph, schedule).peak <= budget
-    except ScheduleError:  # what was overwritten since can't be retained
-        return False

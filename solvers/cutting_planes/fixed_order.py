@@ -22,7 +22,6 @@ from solvers.checkpointing.incumbent import Incumbent, by_rule
 from solvers.cutting_planes.relaxation import Cover, Cut, Relaxation, build_relaxation
 from solvers.cutting_planes.schedules import Candidate, Violation, build_candidate
 from solvers.graph import ComputationGraph, Schedule, simulate
-from solvers.graph.bounds import least_need
 from solvers.problem import PROVED, Problem, Solution, Status, answer
 from solvers.programs.backends import Backend
 from solvers.programs.linear_program import Vector
@@ -154,9 +153,11 @@ def next_pass(
         constraints.cuts,
         covers=constraints.covers,
     )
+    if not state.is_careful:  # a relaxation that takes long is better replaced by a smaller one
+        time_limit = min(time_limit, max(SHORTEST_TRY, TRY_SHARE * time_limit))
     result = question.solver(
         relaxation.linear,
-        time_limit=_pass_limit(state, time_limit),
+        time_limit=time_limit,
         relative_gap=GAP,
         start=None if incumbent is None else relaxation.point(incumbent),
         seed=question.seed,
@@ -173,13 +174,6 @@ def next_pass(
     state = replace(state, solved=(constraints, candidates))
     refined = _refined(state, candidates)
     return Pass(refined or state, schedules, exhausted=refined is None)
-
-
-def _pass_limit(state: State, time_limit: float) -> float:
-    """Seconds for one pass: a relaxation that takes long is better replaced by a smaller."""
-    if state.is_careful:
-        return time_limit
-    return min(time_limit, max(SHORTEST_TRY, TRY_SHARE * time_limit))
 
 
 def _candidates(
@@ -234,8 +228,8 @@ def solve_cutting_planes(problem: Problem) -> Solution:
         21.0
     """
     graph = problem.graph
-    if least_need(graph) > problem.activation_budget:
-        return answer(problem, "cutting_planes", None, infeasible=True)
+    if problem.is_hopeless:
+        return answer(problem, "cutting_planes", None)
     stop = threading.Event()
     solver = chosen_backend(problem, stop, BACKEND)
     question = Question(graph, problem.activation_budget, solver, problem.seed)
@@ -249,12 +243,15 @@ def solve_cutting_planes(problem: Problem) -> Solution:
         while problem.seconds_left > 0 and incumbent.cost > state.bound * (1 + PROVED):
             left = problem.seconds_left
             running = pool.submit(next_pass, question, state, left, incumbent.schedule)
-            found = _meanwhile(running, problem, incumbent, state)
+            while not wait([running], _PATIENCE).done:
+                incumbent.work(_RULES_SECONDS)
+                problem.report(incumbent.cost, state.bound, "cutting planes")
+            found = running.result()
             state, infeasible = found.state, found.infeasible
             for schedule in found.schedules:
                 if incumbent.offer(schedule):
                     own = incumbent.cost
-            _report(problem, incumbent, state)
+            problem.report(incumbent.cost, state.bound, "cutting planes")
             if found.exhausted or found.cut_short:
                 break
         if not infeasible:
@@ -303,16 +300,3 @@ def _note(problem: Problem, incumbent: Incumbent, own: float, infeasible: bool) 
         is_over = not problem.seconds_left
         return "the time was up" if is_over else "nothing that this method tries is under budget"
     return by_rule(problem) if incumbent.cost < own else ""
-
-
-def _meanwhile(running: Future[Pass], problem: Problem, incumbent: Incumbent, state: State) -> Pass:
-    """What `running` learns; rules are tried beside it, once it takes a while."""
-    while not wait([running], _PATIENCE).done:
-        incumbent.work(_RULES_SECONDS)
-        _report(problem, incumbent, state)
-    return running.result()
-
-
-def _report(problem: Problem, incumbent: Incumbent, state: State) -> None:
-    cost = None if incumbent.schedule is None else incumbent.cost
-    problem.report(cost, state.bound, "cutting planes")

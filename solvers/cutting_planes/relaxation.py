@@ -33,7 +33,8 @@ memory are always live at no cost. They are no variables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,26 +69,42 @@ class Relaxation:
 
     Attributes:
         critical_steps: T_1 < … < T_K.
+        scale: a byte in the model's unit of memory.
         L: columns or constants, shape (K, n).
         R: columns or constants, shape (K + 1, n).
+        build: what the model is made of.
         W: for every segment with cuts, columns or constants, shape (n,).
-        linear: the model; its last column is the cost of one pass.
     """
 
     graph: ComputationGraph
     critical_steps: tuple[int, ...]
+    scale: float
     L: Columns
     R: Columns
-    W: dict[int, Columns]
-    linear: LinearModel
+    build: LinearBuilder
+    W: dict[int, Columns] = field(default_factory=dict)
 
-    def cost(self, objective: float) -> float:
-        """An objective of `linear` in the graph's unit of cost."""
-        return objective / COST_SCALE * self.graph.one_pass_cost
+    @cached_property
+    def linear(self) -> LinearModel:
+        """The model; its last column is the cost of one pass."""
+        return self.build.model()
+
+    @cached_property
+    def memories(self) -> Vector:
+        """Of every node's outputs, in the model's unit."""
+        return np.asarray(self.graph.memories * self.scale, dtype=np.float64)
 
     def lower_bound(self, objective: float) -> float:
         """What a backend's bound proves of the cost, in the graph's unit."""
-        return self.cost(objective) * (1 - TOLERANCE)
+        return objective / COST_SCALE * self.graph.one_pass_cost * (1 - TOLERANCE)
+
+    def at_begin(self, k: int) -> Columns:
+        """A[k]: what segment k begins with."""
+        if k == 0:
+            return np.full(self.L.shape[1], ZERO, dtype=np.int64)
+        live: Columns = self.L[k - 1].copy()
+        live[self.critical_steps[k - 1]] = ONE
+        return live
 
     def read(self, values: Vector) -> tuple[Booleans, Booleans]:
         """(L, R) at a point of `linear`."""
@@ -104,7 +121,7 @@ class Relaxation:
             values[columns[is_column]] = wanted[is_column]
         constants = np.concatenate([values, [1.0, 0.0]])
         for k, columns in self.W.items():
-            found = _live_at_begin(self.L, self.critical_steps, k)
+            found = self.at_begin(k)
             is_column = columns >= 0
             retained = constants[found] + constants[self.L[k]] - 1 - constants[self.R[k]]
             values[columns[is_column]] = np.maximum(0.0, retained[is_column])
@@ -125,28 +142,24 @@ def build_relaxation(
         budget: in bytes, without `fixed_bytes`.
         unplaced: nodes that may first be computed in an earlier segment than they stand in, so
             that nothing follows for that segment from what they read; see `free_order_bound`.
-
-    Example:
-        >>> from solvers.graph.layer_graphs import unit_chain
-        >>> build_relaxation(unit_chain(8), 6, (7, 8), cuts=()).L.shape
-        (2, 17)
     """
-    draft = _draft(graph, budget, critical_steps, unplaced)
+    build = LinearBuilder()
+    L, R = _add_columns(build, graph, critical_steps, unplaced)
+    draft = Relaxation(graph, critical_steps, MEMORY_SCALE / max(1, budget), L, R, build)
     for k in range(1, len(critical_steps) + 1):
-        _add_segment(draft, k)
+        _add_segment(draft, k, unplaced)
     for k in range(len(critical_steps)):
         _add_memory(draft, k)
-    W: dict[int, Columns] = {}
     for step, q in sorted(cuts):
         k = critical_steps.index(step)
-        if k not in W:
-            W[k] = _add_retained(draft, k)
-        _add_cut(draft, k, q, W[k])
+        if k not in draft.W:
+            draft.W[k] = _add_retained(draft, k)
+        _add_cut(draft, k, q)
     for step, values in sorted((step, sorted(values)) for step, values in covers):
-        columns = draft.L[critical_steps.index(step), values].tolist()
-        draft.build.at_most(columns, [1.0] * len(columns), len(columns) - 1.0)
-    draft.build.column(COST_SCALE, lower=1.0)
-    return Relaxation(graph, critical_steps, draft.L, draft.R, W, draft.build.model())
+        columns = L[critical_steps.index(step), values].tolist()
+        build.at_most(columns, [1.0] * len(columns), len(columns) - 1.0)
+    build.column(COST_SCALE, lower=1.0)
+    return draft
 
 
 def last_needs(
@@ -162,34 +175,6 @@ def last_needs(
         for i in node.dependencies if j not in unplaced else ():
             needs[i] = max(needs[i], j)
     return needs
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """A relaxation under construction; `memories` are in the model's unit."""
-
-    graph: ComputationGraph
-    critical_steps: tuple[int, ...]
-    unplaced: frozenset[int]
-    scale: float
-    memories: Vector
-    L: Columns
-    R: Columns
-    build: LinearBuilder
-
-    def at_begin(self, k: int) -> Columns:
-        """A[k]."""
-        return _live_at_begin(self.L, self.critical_steps, k)
-
-
-def _draft(
-    graph: ComputationGraph, budget: int, critical_steps: tuple[int, ...], unplaced: frozenset[int]
-) -> _Draft:
-    build = LinearBuilder()
-    L, R = _add_columns(build, graph, critical_steps, unplaced)
-    scale = MEMORY_SCALE / max(1, budget)
-    memories = (graph.memories * scale).astype(np.float64)
-    return _Draft(graph, critical_steps, unplaced, scale, memories, L, R, build)
 
 
 def _add_columns(
@@ -232,16 +217,7 @@ def _add_columns(
     return L, R
 
 
-def _live_at_begin(L: Columns, critical_steps: tuple[int, ...], k: int) -> Columns:
-    """A[k]: what segment k begins with."""
-    if k == 0:
-        return np.full(L.shape[1], ZERO, dtype=np.int64)
-    live: Columns = L[k - 1].copy()
-    live[critical_steps[k - 1]] = ONE
-    return live
-
-
-def _add_segment(draft: _Draft, k: int) -> None:
+def _add_segment(draft: Relaxation, k: int, unplaced: frozenset[int]) -> None:
     """(a), (b) and (c) for a segment after the first."""
     graph, steps, build = draft.graph, draft.critical_steps, draft.build
     P = steps[k - 1]
@@ -252,7 +228,7 @@ def _add_segment(draft: _Draft, k: int) -> None:
         for i in range(P + 1):
             if L[i] != ZERO:
                 build.at_most((L[i], A[i], R[i]), (1.0, -1.0, -1.0), 0.0)
-    placed = [j for j in range(P + 1, end + 1) if j not in draft.unplaced]
+    placed = [j for j in range(P + 1, end + 1) if j not in unplaced]
     for i in sorted({i for j in placed for i in graph.nodes[j].dependencies if i <= P}):
         build.at_most((A[i], R[i]), (-1.0, -1.0), -1.0)
     for j in range(len(graph)):
@@ -260,7 +236,7 @@ def _add_segment(draft: _Draft, k: int) -> None:
             build.at_most((R[j], A[i], R[i]), (1.0, -1.0, -1.0), 0.0)
 
 
-def _add_memory(draft: _Draft, k: int) -> None:
+def _add_memory(draft: Relaxation, k: int) -> None:
     """(d)."""
     T = draft.critical_steps[k]
     node = draft.graph.nodes[T]
@@ -268,7 +244,7 @@ def _add_memory(draft: _Draft, k: int) -> None:
     draft.build.at_most(draft.L[k, :T].tolist(), draft.memories[:T].tolist(), ALLOWED - own)
 
 
-def _add_retained(draft: _Draft, k: int) -> Columns:
+def _add_retained(draft: Relaxation, k: int) -> Columns:
     """W[k] and (e); what cannot be live at one of both ends is not retained."""
     A, L, R = draft.at_begin(k), draft.L[k], draft.R[k]
     W = np.full(len(draft.graph), ZERO, dtype=np.int64)
@@ -282,13 +258,13 @@ def _add_retained(draft: _Draft, k: int) -> Columns:
     return W
 
 
-def _add_cut(draft: _Draft, k: int, q: int, W: Columns) -> None:
+def _add_cut(draft: Relaxation, k: int, q: int) -> None:
     """(f)."""
     graph = draft.graph
     near = {q, *graph.nodes[q].dependencies}
     need = graph.nodes[q].workspace + sum(graph.nodes[i].memory for i in near)
     others = [i for i in range(draft.critical_steps[k]) if i not in near]
-    columns = [*W[others].tolist(), int(draft.R[k, q])]
+    columns = [*draft.W[k][others].tolist(), int(draft.R[k, q])]
     draft.build.at_most(columns, [*draft.memories[others].tolist(), need * draft.scale], ALLOWED)
 
 

@@ -66,9 +66,7 @@ def build_candidate(
     timeline = simulate(graph, schedule).timeline - graph.fixed_bytes
     worst = _worst_steps(schedule, timeline.tolist(), budget, critical_steps)
     violations = tuple(
-        _cover(graph, schedule, stage)
-        if recomputed < 0 and stage in critical_steps
-        else _violation(stage, recomputed)
+        _violation(graph, schedule, stage, recomputed, stage in critical_steps)
         for _, stage, recomputed in sorted(worst, reverse=True)
     )
     return Candidate(schedule, int(timeline.max()), violations)
@@ -143,16 +141,18 @@ def _worst_steps(
     return worst.values()
 
 
-def _cover(graph: ComputationGraph, schedule: Schedule, stage: int) -> Violation:
-    """A critical step over budget all the same, by so little that the backend took it for none."""
+def _violation(
+    graph: ComputationGraph, schedule: Schedule, stage: int, recomputed: int, is_critical: bool
+) -> Violation:
+    """A first computation becomes critical; a recomputation gives a cut between two such steps.
+
+    A critical step may be over budget all the same, by so little that the backend took it for none:
+    it gets a cover.
+    """
+    if recomputed >= 0:
+        return Violation(frozenset({max(0, stage - 1), stage}), frozenset({(stage, recomputed)}))
+    if not is_critical:
+        return Violation(frozenset({stage}))
     held = held_at(graph, schedule, schedule.steps.index(stage))
     values = frozenset(i for i, memory in held.items() if memory and i != stage)
     return Violation(frozenset({stage}), covers=frozenset({(stage, values)}))
-
-
-def _violation(stage: int, recomputed: int) -> Violation:
-    """A first computation becomes critical; a recomputation gives a cut between two such steps."""
-    if recomputed < 0:
-        return Violation(frozenset({stage}))
-    steps = frozenset({max(0, stage - 1), stage})
-    return Violation(steps, frozenset({(stage, recomputed)}))

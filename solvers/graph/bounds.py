@@ -103,15 +103,3 @@ def members(bits: int, n: int) -> NDArray[np.int64]:
     """The numbers below n that `bits` holds, ascending."""
     packed = np.frombuffer(bits.to_bytes(-(-n // 8), "little"), dtype=np.uint8)
     return np.flatnonzero(np.unpackbits(packed, bitorder="little"))
-
-
-def node_over_budget(graph: ComputationGraph, budget: int) -> tuple[int, int] | None:
-    """The node that alone, with what it reads, exceeds `budget` most, and the bytes it needs.
-
-    `fixed_bytes` is part of both. Every schedule computes the node, so none is under budget.
-    """
-    needed = needs(graph)
-    most = max(range(len(graph)), key=needed.__getitem__, default=None)
-    if most is None or needed[most] + graph.fixed_bytes <= budget:
-        return None
-    return most, needed[most] + graph.fixed_bytes

@@ -6,6 +6,7 @@ nodes is by that number. The memory rule that these fields obey is in `solvers.g
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Iterable
@@ -19,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import GraphError
-from solvers.graph.graph_files import from_document, read_graph, to_document, write_graph
+from solvers.graph.files import write_whole
+from solvers.graph.graph_files import from_document, read_graph, to_document
 from solvers.graph.networkx_graphs import from_networkx, to_networkx
 from solvers.graph.node import Node, plain
 from solvers.graph.topological import inverse
@@ -145,7 +147,7 @@ class ComputationGraph:
 
     def save(self, path: str | Path) -> None:
         """Write the graph as JSON, whole or not at all; see `solvers.graph.graph_files`."""
-        write_graph(path, **self._contents())
+        write_whole(path, json.dumps(self.to_json(), indent=1) + "\n")
 
     def to_json(self) -> dict[str, Any]:
         """The graph as an object that JSON can hold; `from_json` reads it.

@@ -7,15 +7,14 @@ at their default are left out. For node-link see `solvers.graph.node_link`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from solvers.errors import CheckmateError, GraphError
-from solvers.graph.files import read_json, write_whole
-from solvers.graph.json_fields import number, whole_bytes
+from solvers.graph.files import read_json
+from solvers.graph.json_fields import node, number, whole_bytes
 from solvers.graph.node import Node
 from solvers.graph.node_link import from_node_link
 
@@ -25,12 +24,6 @@ VERSION = 1
 Graph = TypeVar("Graph")
 
 _NODE_FIELDS = {each.name: each for each in fields(Node)}
-_REFERENCES = ("dependencies", "after", "expired_by")
-
-
-def write_graph(path: str | Path, nodes: Sequence[Node], **attributes: Any) -> None:
-    """Write a graph in this project's format, whole or not at all."""
-    write_whole(path, json.dumps(to_document(nodes, **attributes), indent=1) + "\n")
 
 
 def to_document(nodes: Sequence[Node], **attributes: Any) -> dict[str, Any]:
@@ -39,7 +32,7 @@ def to_document(nodes: Sequence[Node], **attributes: Any) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         **{name: attributes[name] for name in ("name", "fixed_bytes", "cost_unit")},
-        "nodes": [_node_to_json(node) for node in nodes],
+        "nodes": [_node_to_json(each) for each in nodes],
     }
 
 
@@ -74,11 +67,11 @@ def read_graph(path: str | Path, make: Callable[..., Graph]) -> Graph:
         raise GraphError(error.code, f"{path}: {error}") from error
 
 
-def _node_to_json(node: Node) -> dict[str, Any]:
+def _node_to_json(written: Node) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, each in _NODE_FIELDS.items()
-        if (value := getattr(node, name)) != each.default
+        if (value := getattr(written, name)) != each.default
     }
 
 
@@ -89,18 +82,19 @@ def _from_own_format(document: dict[str, Any]) -> dict[str, Any]:
             f"version {document.get('version')!r} of the graph format; this release reads "
             f"{VERSION}",
         )
-    count = len(document["nodes"])
-    nodes = tuple(_node_from_json(place, raw, count) for place, raw in enumerate(document["nodes"]))
+    numbers = {number: number for number in range(len(document["nodes"]))}
     return {
-        "nodes": nodes,
+        "nodes": tuple(
+            _node_from_json(raw, f"nodes[{place}]", numbers)
+            for place, raw in enumerate(document["nodes"])
+        ),
         "fixed_bytes": whole_bytes(document.get("fixed_bytes", 0), "fixed_bytes"),
         "name": str(document.get("name", "graph")),
         "cost_unit": str(document.get("cost_unit", "")),
     }
 
 
-def _node_from_json(place: int, raw: Any, count: int) -> Node:
-    where = f"nodes[{place}]"
+def _node_from_json(raw: Any, where: str, numbers: dict[int, int]) -> Node:
     if not isinstance(raw, dict):
         raise GraphError("field-invalid", f"{where} is {raw!r}; an object is expected")
     unknown = set(raw) - set(_NODE_FIELDS)
@@ -109,39 +103,17 @@ def _node_from_json(place: int, raw: Any, count: int) -> Node:
     for name in ("name", "cost", "memory"):
         if name not in raw:
             raise GraphError("field-missing", f"{where} has no {name!r}")
-    values = dict(raw)
-    values["name"] = str(raw["name"])
-    values["cost"] = number(raw["cost"], f"{where}.cost")
-    for name in ("memory", "workspace"):
-        if name in raw:
-            values[name] = whole_bytes(raw[name], f"{where}.{name}")
-    for name in _REFERENCES:
-        if name in raw:
-            values[name] = _references(raw[name], f"{where}.{name}", count)
     if isinstance(raw.get("id"), bool) or not isinstance(raw.get("id"), int | str | None):
         raise GraphError(
             "node-id-invalid", f"{where}.id is {raw['id']!r}; a number or a text is expected"
         )
-    for name in ("backward", "recomputable"):
-        if not isinstance(raw.get(name, True), bool):
-            raise GraphError(
-                "field-invalid", f"{where}.{name} is {raw[name]!r}; true or false is expected"
-            )
-    if "operations" in raw:
-        if not isinstance(raw["operations"], list):
-            raise GraphError(
-                "field-invalid", f"{where}.operations is {raw['operations']!r}; a list is expected"
-            )
-        values["operations"] = tuple(str(each) for each in raw["operations"])
-    return Node(**values)
-
-
-def _references(value: Any, where: str, count: int) -> tuple[int, ...]:
-    if not isinstance(value, list):
-        raise GraphError(
-            "field-invalid", f"{where} is {value!r}; a list of node numbers is expected"
-        )
-    for each in value:
-        if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < count:
-            raise GraphError("node-unknown", f"{where} names node {each!r}, which is not there")
-    return tuple(value)
+    return node(
+        raw,
+        where,
+        ("dependencies", "after", "expired_by"),
+        numbers,
+        name=str(raw["name"]),
+        cost=number(raw["cost"], f"{where}.cost"),
+        memory=whole_bytes(raw["memory"], f"{where}.memory"),
+        id=raw.get("id"),
+    )

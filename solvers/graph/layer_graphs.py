@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from solvers.graph.computation_graph import ComputationGraph
 from solvers.graph.node import Node
+from solvers.graph.topological import inverse
 
 _FLOAT_BYTES = 4
 
@@ -45,17 +46,9 @@ def unit_chain(layers: int) -> ComputationGraph:
     """
     nodes = []
     for number in range(2 * layers + 1):
-        mirror = [2 * layers - number] if number > layers else []
-        previous = [number - 1] if number else []
-        nodes.append(
-            Node(
-                f"v{number}",
-                cost=1,
-                memory=1,
-                backward=number >= layers,
-                dependencies=tuple(mirror + previous),
-            )
-        )
+        mirror = (2 * layers - number,) if number > layers else ()
+        read = (*mirror, number - 1) if number else ()
+        nodes.append(Node(f"v{number}", 1, 1, backward=number >= layers, dependencies=read))
     return ComputationGraph(tuple(nodes), name=f"unit chain of {layers} layers")
 
 
@@ -77,10 +70,7 @@ def layer_graph(name: str, layers: Sequence[Layer], batch_size: int = 1) -> Comp
         )
         for number, layer in enumerate(layers)
     ]
-    readers: list[list[int]] = [[] for _ in layers]
-    for number, node in enumerate(nodes):
-        for read in node.dependencies:
-            readers[read].append(number)
+    readers = inverse([node.dependencies for node in nodes])
     nodes.append(
         Node("loss", cost=0, memory=_FLOAT_BYTES, backward=True, dependencies=(count - 1,))
     )

@@ -6,6 +6,24 @@ from solvers.graph.computation_graph import ComputationGraph
 from solvers.graph.schedule import Schedule
 
 
+def readers(graph: ComputationGraph, schedule: Schedule) -> list[list[int]]:
+    """For every step, the later steps that read what it computes.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node, Schedule
+        >>> chain = ComputationGraph((Node("a", 1, 4), Node("b", 2, 3, dependencies=(0,))))
+        >>> readers(chain, Schedule([0, 1]))
+        [[1], []]
+    """
+    found: list[list[int]] = [[] for _ in schedule.steps]
+    newest: dict[int, int] = {}
+    for place, number in enumerate(schedule.steps):
+        for read in graph.nodes[number].dependencies:
+            found[newest[read]].append(place)
+        newest[number] = place
+    return found
+
+
 def last_reads(graph: ComputationGraph, schedule: Schedule) -> list[int]:
     """For every step, the last step that reads what it computes; itself where none does.
 
@@ -19,13 +37,8 @@ def last_reads(graph: ComputationGraph, schedule: Schedule) -> list[int]:
         >>> last_reads(chain, Schedule([0, 1]))
         [1, 1]
     """
-    last = list(range(len(schedule)))
-    newest: dict[int, int] = {}
-    for place, number in enumerate(schedule.steps):
-        for read in graph.nodes[number].dependencies:
-            last[newest[read]] = place
-        newest[number] = place
-    return last
+    read_by = readers(graph, schedule)
+    return [max(places, default=place) for place, places in enumerate(read_by)]
 
 
 def held_at(graph: ComputationGraph, schedule: Schedule, place: int) -> dict[int, int]:

@@ -36,7 +36,7 @@ def to_networkx(nodes: Sequence[Node], **attributes: Any) -> nx.DiGraph[Any]:
     return graph
 
 
-def from_networkx(graph: nx.Graph[Any], default_name: str = "graph") -> dict[str, Any]:
+def from_networkx(graph: nx.Graph[Any]) -> dict[str, Any]:
     """What `ComputationGraph` needs to know, from a directed graph of networkx.
 
     Raises:
@@ -60,4 +60,4 @@ def from_networkx(graph: nx.Graph[Any], default_name: str = "graph") -> dict[str
         "links": [[source, target] for source, target in graph.edges()],
         "graph": graph.graph,
     }
-    return from_node_link(document, default_name)
+    return from_node_link(document, "graph")

@@ -12,13 +12,13 @@ order, else the topological order closest to the file's. `graph` may also hold `
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from typing import Any
 
 import networkx as nx
 
 from solvers.errors import GraphError
-from solvers.graph.json_fields import flag, number, several, whole_bytes
+from solvers.graph.json_fields import node, number, whole_bytes
 from solvers.graph.node import Node
 from solvers.graph.topological import topological_order
 
@@ -152,26 +152,16 @@ def _cycle(keys: list[Key], dependencies: Dependencies) -> str:
 def _node(key: Key, raw: dict[str, Any], dependencies: set[Key], rank: dict[Key, int]) -> Node:
     where = f"node {key!r}"
     cost, memory = _cost_and_memory(raw, where)
-    relations: dict[str, tuple[int, ...]] = {}
-    for name in ("after", "expired_by"):
-        others = several(raw.get(name, ()), f"{where}.{name}")
-        for each in others:
-            if not isinstance(each, Hashable) or each not in rank:
-                raise GraphError(
-                    "node-unknown", f"{where}.{name} refers to node {each!r}, which is not there"
-                )
-        relations[name] = tuple(rank[each] for each in others)
-    return Node(
+    return node(
+        raw,
+        where,
+        ("after", "expired_by"),
+        rank,
         name=str(raw.get("name", key)),
         cost=float(number(raw[cost], f"{where}.{cost}")),
         memory=whole_bytes(raw[memory], f"{where}.{memory}"),
-        workspace=whole_bytes(raw.get("workspace", 0), f"{where}.workspace"),
-        operations=tuple(map(str, several(raw.get("operations", ()), f"{where}.operations"))),
-        backward=flag(raw.get("backward", False), f"{where}.backward"),
-        recomputable=flag(raw.get("recomputable", True), f"{where}.recomputable"),
         dependencies=tuple(rank[each] for each in dependencies),
         id=key,
-        **relations,
     )
 
 

@@ -63,57 +63,35 @@ def greedy_order(graph: ComputationGraph) -> tuple[int, ...]:
     What a node adds is its output less the values that nobody reads after it. Of equals, the
     one first in input order comes first.
     """
-    ready = _ReadyNodes(graph)
-    order: list[int] = []
-    while ready.heap:
-        _, node = heapq.heappop(ready.heap)
-        if node not in ready.computed:
-            order.append(node)
-            ready.compute(node)
+    nodes, users = graph.nodes, graph.users
+    before = predecessors(graph)
+    successors = inverse(before)
+    waiting = [len(each) for each in before]  # predecessors that are not yet computed
+    unread = [len(each) for each in users]  # readers that are not yet computed
+    # (memory that it adds, node). A node that comes to add less gets another entry, which comes
+    # first; what is computed already stays in the heap.
+    heap: list[tuple[int, int]] = []
+    order: dict[int, None] = {}
+
+    def push_if_ready(node: int) -> None:
+        if not waiting[node] and node not in order:
+            reads = nodes[node].dependencies
+            freed = sum(nodes[read].memory for read in reads if unread[read] == 1)
+            heapq.heappush(heap, (nodes[node].memory * bool(users[node]) - freed, node))
+
+    for node in range(len(graph)):
+        push_if_ready(node)
+    while heap:
+        _, node = heapq.heappop(heap)
+        if node in order:
+            continue
+        order[node] = None
+        for read in nodes[node].dependencies:
+            unread[read] -= 1
+            if unread[read] == 1:  # the last reader will free it
+                for user in users[read]:
+                    push_if_ready(user)
+        for successor in successors[node]:
+            waiting[successor] -= 1
+            push_if_ready(successor)
     return tuple(order)
-
-
-class _ReadyNodes:
-    """The nodes that may be computed next, while an order is built.
-
-    Attributes:
-        heap: (memory that it adds, node). A node that comes to add less gets another entry, which
-            comes first; what is computed already stays in the heap.
-        waiting: how many predecessors of each node are not yet computed.
-        unread: how many readers of each value are not yet computed.
-        computed: the nodes of the order so far.
-    """
-
-    def __init__(self, graph: ComputationGraph) -> None:
-        """Nothing is computed yet."""
-        before = predecessors(graph)
-        self.graph = graph
-        self.successors = inverse(before)
-        self.waiting = [len(each) for each in before]
-        self.unread = [len(users) for users in graph.users]
-        self.computed: set[int] = set()
-        self.heap: list[tuple[int, int]] = []
-        for node in range(len(graph)):
-            self._push_if_ready(node)
-
-    def compute(self, node: int) -> None:
-        """Add `node` to the order: others become ready, or add less memory than before."""
-        self.computed.add(node)
-        for read in self.graph.nodes[node].dependencies:
-            self.unread[read] -= 1
-            if self.unread[read] == 1:  # the last reader will free it
-                for user in self.graph.users[read]:
-                    self._push_if_ready(user)
-        for successor in self.successors[node]:
-            self.waiting[successor] -= 1
-            self._push_if_ready(successor)
-
-    def _push_if_ready(self, node: int) -> None:
-        if not self.waiting[node] and node not in self.computed:
-            heapq.heappush(self.heap, (self._added(node), node))
-
-    def _added(self, number: int) -> int:
-        nodes = self.graph.nodes
-        reads = nodes[number].dependencies
-        freed = sum(nodes[read].memory for read in reads if self.unread[read] == 1)
-        return nodes[number].memory * bool(self.graph.users[number]) - freed

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 
+from solvers.local_search import settings
 from solvers.local_search.changes import keep_best, undo
 from solvers.local_search.compilation import compiled, compiled_entry
 from solvers.local_search.random_numbers import random_below, random_unit
@@ -33,24 +34,13 @@ from solvers.local_search.recomputations import (
     merge_first,
 )
 from solvers.local_search.search_state import JOURNALED, VIOLATION, SearchState
-from solvers.local_search.settings import (
-    ADD_PERCENT,
-    DRAG_PERCENT,
-    DROP_PERCENT,
-    MERGE_PERCENT,
-    PENALTY_FACTOR,
-    PENALTY_MOVES,
-    PENALTY_RANGE,
-    ROUNDING,
-    UNDER_BUDGET_SHARE,
-)
 from solvers.local_search.shifts import drag, shift
 
 # Upper ends of the ranges of percents; a shift has the rest.
-_ADD = ADD_PERCENT
-_DROP = _ADD + DROP_PERCENT
-_MERGE = _DROP + MERGE_PERCENT
-_DRAG = _MERGE + DRAG_PERCENT
+_ADD = settings.ADD_PERCENT
+_DROP = _ADD + settings.DROP_PERCENT
+_MERGE = _DROP + settings.MERGE_PERCENT
+_DRAG = _MERGE + settings.DRAG_PERCENT
 
 
 @compiled
@@ -106,13 +96,14 @@ def anneal(
                 undo(state)
         if state.totals[VIOLATION] == 0:
             under += 1
-            if state.total_cost[0] < best * (1 - ROUNDING):
+            if state.total_cost[0] < best * (1 - settings.ROUNDING):
                 best = state.total_cost[0]
                 length = keep_best(state)
-        if number % PENALTY_MOVES == PENALTY_MOVES - 1:
-            is_under = under > UNDER_BUDGET_SHARE * PENALTY_MOVES
-            penalty = penalty / PENALTY_FACTOR if is_under else penalty * PENALTY_FACTOR
+        if number % settings.PENALTY_MOVES == settings.PENALTY_MOVES - 1:
+            is_under = under > settings.UNDER_BUDGET_SHARE * settings.PENALTY_MOVES
+            factor = settings.PENALTY_FACTOR
+            penalty = penalty / factor if is_under else penalty * factor
             if penalty > highest_penalty:
-                penalty = highest_penalty / PENALTY_RANGE
+                penalty = highest_penalty / settings.PENALTY_RANGE
             under = 0
     return penalty, length

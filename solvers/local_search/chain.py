@@ -8,18 +8,11 @@ import time
 import numpy as np
 
 from solvers.graph import ComputationGraph, Node, Schedule
+from solvers.local_search import settings
 from solvers.local_search.annealing import anneal
 from solvers.local_search.changes import load
 from solvers.local_search.compiling_ahead import wait_until_compiled
 from solvers.local_search.layout import empty_state, memory_unit
-from solvers.local_search.settings import (
-    COLD,
-    FIRST_PENALTY,
-    HIGHEST_PENALTY,
-    HOT,
-    MOST_FILLED,
-    MOST_UNITS,
-)
 from solvers.problem import Order
 
 
@@ -40,15 +33,15 @@ class Chain:
     def fits(self, schedule: Schedule) -> bool:
         """Whether the search state has room for `schedule`, and for moves around it."""
         times = np.bincount(schedule.steps)
-        has_positions = len(schedule) <= MOST_FILLED * len(self.state.node_at)
+        has_positions = len(schedule) <= settings.MOST_FILLED * len(self.state.node_at)
         return bool(has_positions and times.max() <= self.state.position.shape[1])
 
     def start(self, schedule: Schedule, budget: int) -> None:
         """Begin from `schedule`, whatever its peak; `budget` is without `fixed_bytes`."""
         assert self.fits(schedule)
-        self.budget_units = min(budget // self.bytes_per_unit, MOST_UNITS)
+        self.budget_units = min(budget // self.bytes_per_unit, settings.MOST_UNITS)
         load(self.state, np.array(schedule.steps, dtype=np.int64), self.budget_units)
-        self.penalty = FIRST_PENALTY * self.mean_cost / self.mean_memory
+        self.penalty = settings.FIRST_PENALTY * self.mean_cost / self.mean_memory
 
     def run(self, moves: int, hot: float, cold: float, limit: float) -> Schedule | None:
         """Anneal from `hot` to `cold`; the best schedule under budget that costs below `limit`."""
@@ -56,7 +49,7 @@ class Chain:
         # where at last nothing can move any more. Spread evenly, it can.
         steps = np.array(self.current().steps, dtype=np.int64)
         load(self.state, steps, self.budget_units)
-        highest_penalty = HIGHEST_PENALTY * self.mean_cost / self.mean_memory
+        highest_penalty = settings.HIGHEST_PENALTY * self.mean_cost / self.mean_memory
         self.penalty, length = anneal(
             self.state,
             moves,
@@ -81,5 +74,5 @@ def compile_kernels() -> float:
     wait_until_compiled()
     chain = Chain(ComputationGraph((Node("a", 1.0, 1),)), "fixed", 0)
     chain.start(Schedule([0]), 1)
-    chain.run(0, HOT, COLD, math.inf)
+    chain.run(0, settings.HOT, settings.COLD, math.inf)
     return time.monotonic() - before

@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from solvers.graph import ComputationGraph, Schedule, simulate
 from solvers.graph.bounds import least_need, memory_bound
 from solvers.graph.order import Order
+from solvers.local_search import settings
 from solvers.local_search.chain import Chain, compile_kernels
 from solvers.local_search.search import Search, Start, moves_per_round, starts_of
-from solvers.local_search.settings import (
-    FIRST_AMBITION,
-    LAST_AMBITION,
-    LEAST_MEMORY_ROUND,
-    WARM,
-)
 
 
 @dataclass(frozen=True)
@@ -74,13 +69,13 @@ def least_memory_found(
     best = min(starts, key=lambda each: simulate(graph, each).peak)
     peak = simulate(graph, best).peak
     floor = graph.fixed_bytes + least_need(graph)
-    moves = moves_per_round(graph) // LEAST_MEMORY_ROUND
-    ambition = FIRST_AMBITION
+    moves = moves_per_round(graph) // settings.LEAST_MEMORY_ROUND
+    ambition = settings.FIRST_AMBITION
     round_number = 0
-    while peak > floor and ambition > LAST_AMBITION and time.monotonic() < deadline:
+    while peak > floor and ambition > settings.LAST_AMBITION and time.monotonic() < deadline:
         target = floor + int((peak - floor) * (1 - ambition))
         search = Search(graph, target, order, seed + round_number, 1)
-        search.round([Start(best, WARM)], moves, deadline, math.inf, lambda *_: None)
+        search.round([Start(best, settings.WARM)], moves, deadline, math.inf, lambda: None)
         round_number += 1
         if search.schedule is None or not search.fits(search.schedule):
             ambition /= 2

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from solvers.local_search import settings
 from solvers.local_search.changes import latest_before
 from solvers.local_search.compilation import compiled
 from solvers.local_search.random_numbers import random_below
 from solvers.local_search.search_state import VIOLATION, SearchState
-from solvers.local_search.settings import (
-    BLOCK,
-    FOCUSED_ONE_IN,
-    RETAINED_TRIES,
-    SEARCHED_POSITIONS,
-)
 
 
 @compiled
@@ -29,7 +24,7 @@ def nearest_empty(state: SearchState, position: int, low: int, high: int) -> int
 
     Far is `SEARCHED_POSITIONS` or more.
     """
-    for distance in range(SEARCHED_POSITIONS):
+    for distance in range(settings.SEARCHED_POSITIONS):
         below, above = position - distance, position + distance
         if low < below < high and state.node_at[below] < 0:
             return below
@@ -96,7 +91,7 @@ def next_reader(state: SearchState, node: int, position: int) -> int:
 @compiled
 def is_focused(state: SearchState) -> bool:
     """Whether a move aims at a position over budget; there may be few of them."""
-    return state.totals[VIOLATION] > 0 and random_below(state, FOCUSED_ONE_IN) == 0
+    return state.totals[VIOLATION] > 0 and random_below(state, settings.FOCUSED_ONE_IN) == 0
 
 
 @compiled
@@ -105,16 +100,16 @@ def position_over_budget(state: SearchState) -> int:
     block = random_below(state, len(state.block_max))
     while state.block_max[block] <= 0:
         block = (block + 1) % len(state.block_max)
-    index = random_below(state, BLOCK)
+    index = random_below(state, settings.BLOCK)
     while state.profile[block, index] + state.block_addend[block] <= 0:
-        index = (index + 1) % BLOCK
-    return block * BLOCK + index
+        index = (index + 1) % settings.BLOCK
+    return block * settings.BLOCK + index
 
 
 @compiled
 def retained_across(state: SearchState, position: int) -> int:
     """A random node whose value lives from before `position` to after it; −1 if none is found."""
-    for _ in range(RETAINED_TRIES):
+    for _ in range(settings.RETAINED_TRIES):
         node = random_below(state, len(state.times_computed))
         k = latest_before(state, node, position)
         if k >= 0 and state.last_read[node, k] > position:

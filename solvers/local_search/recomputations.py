@@ -6,6 +6,7 @@ worse than now by more than `allowed`. Most are, so this is where the speed come
 
 from __future__ import annotations
 
+from solvers.local_search import settings
 from solvers.local_search.changes import insert, last_reader, latest_before, remove
 from solvers.local_search.compilation import compiled, inlined
 from solvers.local_search.memory_profile import violation_change
@@ -21,22 +22,12 @@ from solvers.local_search.positions import (
 )
 from solvers.local_search.random_numbers import random_below
 from solvers.local_search.search_state import COMPUTATIONS, JOURNALED, RECOMPUTED, SearchState
-from solvers.local_search.settings import (
-    DEAR_INPUT,
-    DEAR_INPUT_ONE_IN,
-    EARLY_ONE_IN,
-    EARLY_OVER_BUDGET_ONE_IN,
-    FREES_NOTHING_ONE_IN,
-    INPUT_ONE_IN,
-    MOST_DRAGGED,
-    MOST_FILLED,
-)
 
 
 @compiled
 def add_recomputation(state: SearchState, penalty: float, allowed: float) -> bool:
     """Recompute a value before a read of it, and with it maybe some of its inputs."""
-    if state.totals[COMPUTATIONS] > MOST_FILLED * len(state.node_at):
+    if state.totals[COMPUTATIONS] > settings.MOST_FILLED * len(state.node_at):
         return False
     node, use = retained_over_budget(state) if is_focused(state) else random_use(state)
     if node < 0 or not may_recompute(state, node):
@@ -45,7 +36,7 @@ def add_recomputation(state: SearchState, penalty: float, allowed: float) -> boo
     computed = state.position[node, k]
     last = last_reader(state, node, computed, use)
     freed = -violation_change(state, last + 1, use - 1, -state.memory[node])
-    if freed == 0 and random_below(state, FREES_NOTHING_ONE_IN) > 0:
+    if freed == 0 and random_below(state, settings.FREES_NOTHING_ONE_IN) > 0:
         return False
     # An older recomputation that loses its only reader goes, and what only it had read: nobody
     # knows in advance what that saves.
@@ -114,7 +105,7 @@ def choose_inputs(
         if is_cost_known and state.total_cost[0] + state.cost[node] > most_cost:
             break
         read = state.dependencies.node[link]
-        if state.memory[read] == 0 or count >= MOST_DRAGGED:
+        if state.memory[read] == 0 or count >= settings.MOST_DRAGGED:
             continue
         last = state.last_read[read, latest_before(state, read, position)]
         if last >= position:
@@ -136,17 +127,17 @@ def is_input_recomputed(state: SearchState, read: int, retaining: float) -> bool
 
     Always taking what is cheaper makes recomputations grow without end where memory is short.
     """
-    if random_below(state, INPUT_ONE_IN) == 0:
+    if random_below(state, settings.INPUT_ONE_IN) == 0:
         return True
-    is_dear = retaining > DEAR_INPUT * state.cost[read]
-    return is_dear and random_below(state, DEAR_INPUT_ONE_IN) == 0
+    is_dear = retaining > settings.DEAR_INPUT * state.cost[read]
+    return is_dear and random_below(state, settings.DEAR_INPUT_ONE_IN) == 0
 
 
 @compiled
 def may_recompute(state: SearchState, node: int) -> bool:
     """Whether another computation of `node` is allowed and can be of use."""
     has_room = state.times_computed[node] < state.position.shape[1]
-    has_room = has_room and state.totals[JOURNALED] < MOST_DRAGGED
+    has_room = has_room and state.totals[JOURNALED] < settings.MOST_DRAGGED
     return bool(has_room and state.recomputable[node] and state.memory[node] > 0)
 
 
@@ -160,7 +151,7 @@ def random_use(state: SearchState) -> tuple[int, int]:
         return -1, use
     link = state.dependencies.start[user] + random_below(state, inputs)
     node = state.dependencies.node[link]
-    if random_below(state, EARLY_ONE_IN) == 0:
+    if random_below(state, settings.EARLY_ONE_IN) == 0:
         computed = state.position[node, latest_before(state, node, use)]
         use = while_inputs_live(state, node, last_reader(state, node, computed, use), use)
     return int(node), use
@@ -174,7 +165,7 @@ def retained_over_budget(state: SearchState) -> tuple[int, int]:
     if node < 0:
         return -1, position
     use = next_reader(state, node, position)
-    if random_below(state, EARLY_OVER_BUDGET_ONE_IN) == 0:
+    if random_below(state, settings.EARLY_OVER_BUDGET_ONE_IN) == 0:
         use = while_inputs_live(state, node, position, use)
     return node, use
 
@@ -271,7 +262,7 @@ def drop_inputs(state: SearchState, node: int, position: int) -> None:
             read = state.dependencies.node[link]
             if state.memory[read] == 0:
                 continue
-            has_room = state.totals[JOURNALED] + MOST_DRAGGED <= len(state.journal)
+            has_room = state.totals[JOURNALED] + settings.MOST_DRAGGED <= len(state.journal)
             if count == len(to_drop) or not has_room:
                 break
             k = latest_before(state, read, position)

@@ -13,27 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
-
-from solvers.graph import ComputationGraph, Schedule, simulate
+from solvers.checkpointing.incumbent import Best
+from solvers.graph import ComputationGraph, Schedule
 from solvers.graph.order import greedy_order
+from solvers.local_search import settings
 from solvers.local_search.chain import Chain
-from solvers.local_search.settings import (
-    CHAINS,
-    CHUNK_MOVES,
-    CHUNK_SECONDS,
-    COLD,
-    FEWEST_MOVES,
-    HOT,
-    IMPROVEMENT,
-    MOST_MOVES,
-    MOVES_PER_NODE,
-    PATIENCE,
-    WARM,
-)
 from solvers.problem import Order
-
-Found = Callable[[Schedule, float], None]
 
 
 @dataclass(frozen=True)
@@ -52,44 +37,31 @@ class Start:
 
     def temperature(self, share: float) -> float:
         """The temperature when this share of the chain's moves is done, in mean costs of a node."""
-        return self.hot * math.pow(COLD / self.hot, share)
+        return self.hot * math.pow(settings.COLD / self.hot, share)
 
 
-class Search:
+class Search(Best):
     """Chains that share one incumbent.
 
     Attributes:
-        schedule, cost: the best under budget so far, or None and infinity.
-        leanest, least_peak: the schedule of least peak that was offered, under budget or not.
         speed: moves of one chain per second, in the last chunk; 0 before the first.
         rounds: rounds so far.
     """
 
     def __init__(
-        self, graph: ComputationGraph, budget: int, order: Order, seed: int, chains: int
+        self,
+        graph: ComputationGraph,
+        budget: int,
+        order: Order,
+        seed: int,
+        chains: int = settings.CHAINS,
     ) -> None:
-        """`budget` is in bytes, `fixed_bytes` included."""
-        self.graph = graph
-        self.budget = budget
-        self.chains = [Chain(graph, order, seed * CHAINS + i) for i in range(chains)]
-        self.schedule: Schedule | None = None
-        self.cost = math.inf
-        self.leanest: Schedule | None = None
-        self.least_peak: float = math.inf
+        """`chains` at most: no more than there are processors."""
+        super().__init__(graph, budget)
+        chains = min(chains, processors())
+        self.chains = [Chain(graph, order, seed * settings.CHAINS + i) for i in range(chains)]
         self.speed = 0.0
         self.rounds = 0
-
-    def offer(self, schedule: Schedule | None) -> bool:
-        """Take `schedule` as the incumbent if the simulator confirms that it is better."""
-        if schedule is None:
-            return False
-        simulation = simulate(self.graph, schedule)
-        if simulation.peak < self.least_peak:
-            self.leanest, self.least_peak = schedule, simulation.peak
-        if simulation.peak > self.budget or simulation.cost >= self.cost:
-            return False
-        self.schedule, self.cost = schedule, simulation.cost
-        return True
 
     def fits(self, schedule: Schedule) -> bool:
         """Whether a chain can start from `schedule`."""
@@ -101,7 +73,7 @@ class Search:
         moves: int,
         deadline: float,
         enough: float,
-        on_found: Found,
+        on_found: Callable[[], None],
     ) -> None:
         """Anneal a chain from each start, until `deadline` or a cost of `enough`.
 
@@ -123,7 +95,8 @@ class Search:
                 moves_left = moves - done
                 if self.speed:
                     moves_left = min(moves_left, int(self.speed * (deadline - now)) + 1)
-                chunk = min(moves_left, int(self.speed * CHUNK_SECONDS) + CHUNK_MOVES)
+                chunk = int(self.speed * settings.CHUNK_SECONDS) + settings.CHUNK_MOVES
+                chunk = min(moves_left, chunk)
                 total = done + moves_left
                 results = [
                     pool.submit(
@@ -137,8 +110,7 @@ class Search:
                 ]
                 for result in results:
                     if self.offer(result.result()):
-                        assert self.schedule is not None
-                        on_found(self.schedule, self.cost)
+                        on_found()
                 self.speed = chunk / max(1e-6, time.monotonic() - now)
                 done += chunk
         if self.schedule is None:
@@ -155,44 +127,11 @@ def processors() -> int:
 
 def moves_per_round(graph: ComputationGraph) -> int:
     """How many moves one chain makes from hot to cold."""
-    return int(np.clip(MOVES_PER_NODE * len(graph), FEWEST_MOVES, MOST_MOVES))
+    moves = settings.MOVES_PER_NODE * len(graph)
+    return min(settings.MOST_MOVES, max(settings.FEWEST_MOVES, moves))
 
 
 def starts_of(graph: ComputationGraph, order: Order) -> list[Schedule]:
     """Schedules without recomputation to start from."""
     in_order = Schedule(range(len(graph)))
     return [in_order] if order == "fixed" else [in_order, Schedule(greedy_order(graph))]
-
-
-def improve(
-    search: Search,
-    order: Order,
-    deadline: float,
-    enough: float,
-    on_found: Found,
-    reserve: float = 0.0,
-) -> None:
-    """Run rounds until `deadline`, a cost of `enough`, or `PATIENCE` rounds without a better one.
-
-    The first round starts hot, from schedules without recomputation. In later rounds one chain
-    starts that way again, and the others start warm, from the incumbent.
-
-    Args:
-        reserve: seconds before `deadline` at which rounds end while nothing is under budget.
-    """
-    moves = moves_per_round(search.graph)
-    plain = starts_of(search.graph, order)
-    count = len(search.chains)
-    idle = 0
-    while idle < PATIENCE and search.cost > enough:
-        until = deadline - (reserve if search.schedule is None else 0.0)
-        if time.monotonic() >= until:
-            break
-        before = search.cost
-        starts = [Start(plain[(i + search.rounds) % len(plain)], HOT) for i in range(count)]
-        if search.schedule is not None and search.fits(search.schedule):
-            warm = range(search.rounds % 2, count) if count == 1 else range(1, count)
-            for i in warm:
-                starts[i] = Start(search.schedule, WARM)
-        search.round(starts, moves, until, enough, on_found)
-        idle = 0 if search.cost < before * (1 - IMPROVEMENT) else idle + 1

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from solvers.checkpointing.incumbent import Incumbent
 from solvers.graph import ComputationGraph, Schedule
-from solvers.graph.bounds import least_need
+from solvers.local_search import settings
 from solvers.local_search.chain import compile_kernels
 from solvers.local_search.layout import most_computations
 from solvers.local_search.least_memory import least_memory_found
-from solvers.local_search.search import Search, improve, processors, starts_of
-from solvers.local_search.settings import CHAINS, HEURISTICS_SHARE, LEAST_MEMORY_SHARE, ROUNDING
+from solvers.local_search.search import Search, Start, moves_per_round, starts_of
 from solvers.problem import Problem, Solution, answer
 
 
@@ -25,25 +26,17 @@ def solve_search(problem: Problem) -> Solution:
     """
     graph = problem.graph
     deadline = problem.deadline + compile_kernels()
-    if least_need(graph) > problem.activation_budget:
-        return answer(problem, "search", None, infeasible=True, least_budget=None)
+    if problem.is_hopeless:
+        return answer(problem, "search", None)
     heuristics = Incumbent(problem)
-    heuristics.work(HEURISTICS_SHARE * problem.time_limit)
-    search = Search(graph, problem.budget, problem.order, problem.seed, min(CHAINS, processors()))
+    heuristics.work(settings.HEURISTICS_SHARE * problem.time_limit)
+    search = Search(graph, problem.budget, problem.order, problem.seed)
     bound = graph.one_pass_cost
     least: int | None = None
     try:
         for start in [*starts_of(graph, problem.order), *problem.options.get("starts", ())]:
             search.offer(start)
-        enough = bound * (1 + ROUNDING)
-        improve(
-            search,
-            problem.order,
-            deadline,
-            enough,
-            lambda _, cost: problem.report(cost, bound, "search"),
-            reserve=LEAST_MEMORY_SHARE * problem.time_limit,
-        )
+        _improve(search, problem, deadline)
         if heuristics.schedule is not None:
             search.offer(heuristics.schedule)
         if search.schedule is None:
@@ -58,11 +51,43 @@ def solve_search(problem: Problem) -> Solution:
         search.schedule,
         bound=bound,
         bound_order="free",
-        proved=search.cost <= bound * (1 + ROUNDING),
+        proved=search.cost <= bound * (1 + settings.ROUNDING),
         least_budget=least,
         note=limit_note(graph, search.schedule),
         statistics={"rounds": search.rounds, "moves per second": round(search.speed)},
     )
+
+
+def _improve(search: Search, problem: Problem, deadline: float) -> None:
+    """Run rounds until `deadline`, a cost of one pass, or `PATIENCE` rounds without a better one.
+
+    The first round starts hot, from schedules without recomputation. In later rounds one chain
+    starts that way again, and the others start warm, from the incumbent. While nothing is under
+    budget, the rest of the time goes to finding the least memory.
+    """
+    graph, bound = problem.graph, problem.graph.one_pass_cost
+    plain = starts_of(graph, problem.order)
+    count = len(search.chains)
+    enough = bound * (1 + settings.ROUNDING)
+    idle = 0
+    while idle < settings.PATIENCE and search.cost > enough:
+        reserve = settings.LEAST_MEMORY_SHARE * problem.time_limit if not search.schedule else 0.0
+        if time.monotonic() >= deadline - reserve:
+            break
+        before = search.cost
+        turns = range(search.rounds, search.rounds + count)
+        starts = [Start(plain[turn % len(plain)], settings.HOT) for turn in turns]
+        if search.schedule is not None and search.fits(search.schedule):
+            for i in range(search.rounds % 2, count) if count == 1 else range(1, count):
+                starts[i] = Start(search.schedule, settings.WARM)
+        search.round(
+            starts,
+            moves_per_round(graph),
+            deadline - reserve,
+            enough,
+            lambda: problem.report(search.cost, bound, "search"),
+        )
+        idle = 0 if search.cost < before * (1 - settings.IMPROVEMENT) else idle + 1
 
 
 def limit_note(graph: ComputationGraph, schedule: Schedule | None) -> str:

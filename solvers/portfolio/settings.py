@@ -30,5 +30,5 @@ ROUND_SHARE, FIRST_SHARE = 0.12, 0.4
 """Share of the time limit that one round of the search takes at most; the second while nothing is
 under budget, since cooling too fast ends over it."""
 
-EARLY_LOOK, LATE_LOOK = 0.02, 0.1
-"""Seconds between two looks at a pass: before the search has begun, and once it has ended."""
+LOOK = 0.02
+"""Seconds between two looks at the clock while a pass works alone."""

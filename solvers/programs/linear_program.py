@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from solvers.problem import Status
 
 Vector = NDArray[np.float64]
+Rows = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,12 @@ class LinearModel:
 
     def relaxed(self) -> LinearModel:
         """The same program without integrality."""
-        return LinearModel(
-            self.objective,
-            self.matrix,
-            self.row_lower,
-            self.row_upper,
-            self.lower,
-            self.upper,
-            np.zeros_like(self.integer),
-        )
+        return replace(self, integer=np.zeros_like(self.integer))
+
+    def sides(self) -> tuple[Rows, Rows, Rows]:
+        """Which rows are equalities, and which others are bounded from above, and from below."""
+        equal = self.row_lower == self.row_upper
+        return equal, ~equal & np.isfinite(self.row_upper), ~equal & np.isfinite(self.row_lower)
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,3 @@ class LinearResult:
     values: Vector | None
     objective: float | None
     bound: float | None
-
-
-Incumbent = Callable[[float | None, float | None], None]
-"""Called now and then with (objective, bound) while a backend works."""

@@ -75,19 +75,6 @@ def optimize(
         return _in_background(by_default, model, start, while_waiting)
 
 
-def _ask(
-    problem: Problem, model: LinearModel, start: Vector | None, stop: threading.Event
-) -> LinearResult:
-    return chosen_backend(problem, stop)(
-        model,
-        time_limit=max(problem.seconds_left, 0.01),
-        relative_gap=float(problem.options.get("gap", GAP)),
-        start=start,
-        threads=int(problem.options.get("threads", 1)),
-        seed=problem.seed,
-    )
-
-
 def _in_background(
     problem: Problem,
     model: LinearModel,
@@ -104,7 +91,15 @@ def _in_background(
 
     def run() -> None:
         try:
-            results.append(_ask(problem, model, start, stop))
+            result = chosen_backend(problem, stop)(
+                model,
+                time_limit=max(problem.seconds_left, 0.01),
+                relative_gap=float(problem.options.get("gap", GAP)),
+                start=start,
+                threads=int(problem.options.get("threads", 1)),
+                seed=problem.seed,
+            )
+            results.append(result)
         except SolverError as error:
             errors.append(error)
 

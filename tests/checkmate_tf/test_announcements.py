@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from checkmate_tf.announcements import announce
+from checkmate_tf.progress import announce
 from tests.messages import announces
 
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from solvers import BudgetError, CheckmateError, SolverError, format_bytes
 from tests.messages import raises, warns
 from tests.steps import small_cnn, snapshot, train_from

@@ -10,7 +10,7 @@ from tests.notebooks import cells, run
 
 PLANNING = """
 from checkmate_tf.phases import phase
-from checkmate_tf.planning_display import PlanningDisplay, say
+from checkmate_tf.progress import PlanningDisplay, say
 
 display = PlanningDisplay(1, {"trace": 2.0})
 with display.under_way(), phase("solve"):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes, peak_bytes
+from checkmate_tf.devices.measure import held_bytes, peak_bytes
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS
 from tests.dense_steps import adam, dense_model, numbers, same, variables
 from tests.messages import warns

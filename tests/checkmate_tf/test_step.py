@@ -163,10 +163,10 @@ def test_what_happens_where_no_plan_is_found():
 def test_a_step_over_its_budget_is_said_in_fit():
     model = dense_model()
     model.compile("sgd", "mse", jit_compile=False)
-    enough = checkmate_tf.memory.measure.held_bytes() + (1 << 30)
+    enough = checkmate_tf.devices.measure.held_bytes() + (1 << 30)
     checkmate_tf.rematerialize(model, **{**QUICK, "budget": enough, "batch_size": 256})
     fit(model)
-    held = checkmate_tf.memory.measure.held_bytes()
+    held = checkmate_tf.devices.measure.held_bytes()
     checkmate_tf.rematerialize(model, **{**QUICK, "budget": held + (8 << 20), "batch_size": 256})
     fit(model)
     beside = tf.ones((8, 1 << 20))
@@ -184,7 +184,7 @@ def test_planning_in_the_midst_of_fit_is_no_step_over_its_budget(recwarn):
     """Keras traces again where a batch of another size comes."""
     model = dense_model()
     model.compile("sgd", "mse", jit_compile=False)
-    budget = checkmate_tf.memory.measure.held_bytes() + (16 << 20)
+    budget = checkmate_tf.devices.measure.held_bytes() + (16 << 20)
     checkmate_tf.rematerialize(model, **{**QUICK, "budget": budget})
     x, y = numbers(100)
     for part in (slice(64), slice(64, 100), slice(64)):

@@ -46,7 +46,12 @@ def _over_the_stand_in() -> dict[str, str]:
 
 def main() -> None:
     """Become pytest, or say why not."""
-    settings = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "PYTHONPATH": str(_ROOT)}
+    settings = {
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        # Else one convolution of a large image may need more than all the rest of a step.
+        "TF_CUDNN_WORKSPACE_LIMIT_IN_MB": "256",
+        "PYTHONPATH": str(_ROOT),
+    }
     workers: tuple[str, ...] = ()
     if not has_gpu():
         if why := why_no_stand_in():

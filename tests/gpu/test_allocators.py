@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import run_measured
+from checkmate_tf.devices.measure import run_measured
 from tests.gpu.steps import loop_step
 
 gpu = tf.config.list_physical_devices("GPU")[0]

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import run_measured
+from checkmate_tf.devices.measure import run_measured
 
 DEVICE = "GPU:0"
 

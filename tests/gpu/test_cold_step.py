@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import run_measured
+from checkmate_tf.devices.measure import run_measured
 from tests.gpu.steps import loop_step
 
 BATCH, SIDE, STEPS, DEVICE = 64, 64, 8, "GPU:0"
@@ -98,7 +98,7 @@ import keras
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import run_measured
+from checkmate_tf.devices.measure import run_measured
 from tests.gpu.steps import loop_step
 
 BATCH, SIDE, STEPS = 8, 96, 4

@@ -21,7 +21,7 @@ part = tf.config.LogicalDeviceConfiguration(memory_limit=LIMIT >> 20)
 tf.config.set_logical_device_configuration(tf.config.list_physical_devices("GPU")[0], [part])
 
 import checkmate_tf
-from checkmate_tf.memory.device_size import device_bytes
+from checkmate_tf.devices.current import current_device
 from tests.gpu.steps import BATCH, dense, fit, rows
 
 start, jit_compile = sys.argv[1], sys.argv[2] == "True"
@@ -39,7 +39,7 @@ else:
     peaks = fit(model, *rows(2 * batch), batch)
     plan = model.train_step.plan
     told = {{
-        "size": device_bytes(),
+        "size": current_device().size(),
         "compiled": plan.compiled_peak is not None,
         "recomputed": len(plan.schedule) - len(plan.graph),
         "over": max(peaks.warm) - budget,

@@ -42,7 +42,7 @@ import keras
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import run_measured
+from checkmate_tf.devices.measure import run_measured
 from tests.gpu.steps import loop_step
 
 BATCH, WIDTH, LAYERS = 32768, 1024, 32

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.planning.plan_maker import PlanMaker
+from checkmate_tf.planning.question import Question
 from tests.costs import sweep
 from tests.gpu.steps import CASES, peaks_of
 from tests.messages import codes
@@ -31,11 +31,11 @@ def forecasts(monkeypatch):
     """What was forecast of every schedule, before a trial run corrected it."""
     made = {}
 
-    def noting(self, schedule, forecast=PlanMaker.forecast):
+    def noting(self, schedule, forecast=Question.forecast):
         made[schedule] = forecast(self, schedule)
         return made[schedule]
 
-    monkeypatch.setattr(PlanMaker, "forecast", noting)
+    monkeypatch.setattr(Question, "forecast", noting)
     return made
 
 

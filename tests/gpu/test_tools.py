@@ -10,7 +10,7 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf.cli.main import main
 from checkmate_tf.doctor.device import device
-from checkmate_tf.doctor.steps import Size, compare, what_is_wrong
+from checkmate_tf.doctor.steps import compare, what_is_wrong
 from profiles.devices import device_name
 from solvers import ComputationGraph
 from tests.costs import sweep
@@ -60,7 +60,7 @@ def test_the_doctors_line_on_the_device():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_doctors_step(compiled):
-    seen = compare(Size(batch=64, side=64, blocks=3), compiled, time_limit=2)
+    seen = compare(64, compiled, side=64, time_limit=2)
     assert seen.plan is not None
     assert (seen.plan.compiled_peak is not None) == compiled
     if not compiled:

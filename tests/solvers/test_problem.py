@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from solvers import Problem, Progress, Schedule, ScheduleError, Status
+from solvers import Problem, Progress, Schedule, ScheduleError, Status, solve
+from solvers.graph.bounds import needs
 from solvers.problem import answer
 from tests.graphs import SKIP
 from tests.messages import raises
@@ -55,6 +56,17 @@ def test_an_answer_has_passed_the_simulator(
 def test_a_schedule_that_cannot_run_is_no_answer() -> None:
     with raises(ScheduleError, "node-never-computed"):
         answer(Problem(SKIP, 100), "me", Schedule([0, 1]))
+
+
+@pytest.mark.parametrize("solver", ["auto", "search", "cutting_planes", "milp", "lp_rounding"])
+def test_a_node_that_is_over_budget_alone_is_named(solver: str) -> None:
+    assert Problem(SKIP, 5).is_hopeless
+    assert not Problem(SKIP, 6).is_hopeless
+    solution = solve(SKIP, 5, solver, 10)
+    largest = max(SKIP.nodes, key=lambda node: needs(SKIP)[SKIP.nodes.index(node)])
+    assert solution.status is Status.INFEASIBLE
+    assert repr(largest.name) in solution.note
+    assert "6 bytes" in solution.note
 
 
 def test_statistics_are_the_answers_own() -> None:

@@ -291,7 +291,7 @@ def test_a_loop_that_made_up_inputs_keep_running(monkeypatch):
     ours = planned(step, trial_run=True)
     arguments = numbers(), tf.constant([3])
     same(ours(*arguments), tf.function(step)(*arguments))
-    if checkmate_tf.memory.measure.held_bytes() is not None:  # else there is no trial run
+    if checkmate_tf.devices.measure.held_bytes() is not None:  # else there is no trial run
         assert any("a run on made-up inputs took over 0.5 s" in each for each in ours.plan.notes)
 
 

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from solvers import BudgetError, CheckmateError
 from tests.dense_steps import (
     BATCH,

@@ -15,7 +15,7 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from tests.costs import sweep
 from tests.dense_steps import (
     BATCH,

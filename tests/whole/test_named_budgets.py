@@ -11,7 +11,7 @@ import keras
 import pytest
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from experiments.coverage.kind import Size
 from experiments.coverage.kinds import KINDS
 from tests.costs import sweep

@@ -13,8 +13,10 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf import extract
-from checkmate_tf.rewriting.replay import Replay
-from checkmate_tf.rewriting.rewrite import rewrite
+from checkmate_tf.devices.cpu import Cpu
+from checkmate_tf.devices.current import planned_as
+from checkmate_tf.devices.device import Device
+from checkmate_tf.program.rewrite import rewrite
 from solvers import Schedule
 from tests.steps import recomputing
 
@@ -195,15 +197,14 @@ def results(step: Step, batches: Sequence[Any]) -> list[Any]:
 @pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "in groups"])
 @pytest.mark.parametrize("make", STEPS, ids=lambda make: make.__name__)
 def test_effects_come_in_the_order_of_the_plain_step(
-    make: Callable[[], Step], in_turn: bool, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], Step], in_turn: bool
 ) -> None:
-    if not in_turn:
-        monkeypatch.setattr(Replay, "is_in_turn", lambda *_: False)
     concrete = tf.function(make(), autograph=False).get_concrete_function(X, RATE)
     ours = rewrite(concrete, Schedule(recomputing(extract(concrete))))
     # Where gradients are checked, weights are as before and training goes on.
     batches = [X, BAD, X] if "behind_a_check" in make.__name__ else [X, X, X, BAD]
-    found = results(ours, batches)
+    with planned_as(Cpu("CPU:0") if in_turn else Device("GPU:0")):
+        found = results(ours, batches)
     expected = results(tf.function(make(), autograph=False), batches)
     assert (None in expected) == ("check" in make.__name__)
     for one, other in zip(found, expected, strict=True):

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from tests.dense_steps import (
     BATCH,
     OVER,

@@ -24,7 +24,7 @@ step = checkmate_tf.rematerialize(
 data = random_batch(32, side=64)
 for _ in range(2):
     step(data)
-if checkmate_tf.memory.measure.held_bytes() is not None and not step.plan.notes:
+if checkmate_tf.devices.measure.held_bytes() is not None and not step.plan.notes:
     assert checkmate_tf.measure_peak(step, data) <= step.plan.budget
 digest = hashlib.sha256()
 for each in all_variables(model):

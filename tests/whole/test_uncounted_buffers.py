@@ -18,7 +18,7 @@ LAYERS, SIDE = 60, 160
 
 STEP = f"""
 import json, sys, tensorflow as tf, checkmate_tf
-from checkmate_tf.memory.measure import counts_small_buffers
+from checkmate_tf.devices.measure import counts_small_buffers
 
 weights = tf.Variable(tf.eye({SIDE}))
 given = tf.ones(({SIDE}, {SIDE}))

@@ -19,7 +19,9 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.rewriting.tied_replay import TiedReplay
+from checkmate_tf.devices.device import Order
+from checkmate_tf.program import lower
+from checkmate_tf.program.order import in_turn
 from checkmate_tf.workloads.models import compile_model, residual
 from profiles.measure.compilation import compiled_memory
 from solvers import BudgetError, CheckmateError
@@ -354,9 +356,7 @@ def test_bits_are_equal_where_sums_are_added_in_order():
 @pytest.mark.slow
 def test_without_ties_nothing_is_saved(monkeypatch):
     """So the test above could fail."""
-    for name in ("_ties", "_tie_to_gradient"):
-        monkeypatch.setattr(TiedReplay, name, lambda self, number: {})
-    monkeypatch.setattr(TiedReplay, "_keep", lambda self, members: None)
+    monkeypatch.setitem(lower._ORDERS, Order.COMPILED, in_turn)
     step = ours(network(), on_infeasible="min")
     with pytest.warns(checkmate_tf.CheckmateWarning) as caught:
         compiled_step(step).get_concrete_function(random_batch(BATCH, SIDE))

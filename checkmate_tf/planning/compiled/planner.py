@@ -6,10 +6,9 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.distribution.split import has_several_replicas
-from checkmate_tf.graph.cost_models import step_costs
-from checkmate_tf.graph.extraction import Extraction, extract_program
-from checkmate_tf.interrupts import Interrupts, noted_interrupts
+from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline
@@ -18,23 +17,24 @@ from checkmate_tf.planning.kept.kept_plan import KeptPlan
 from checkmate_tf.planning.kept.kept_plans import KeptPlans
 from checkmate_tf.planning.kept.step_content import step_content
 from checkmate_tf.planning.origins import with_origin
-from checkmate_tf.planning.planner import PlannedStep, taken
+from checkmate_tf.planning.outcome import Outcome
+from checkmate_tf.planning.planner import taken
 from checkmate_tf.planning.preparation import (
-    anything_to_gain,
-    resident_bytes,
-    structure_of,
+    PreparedStep,
+    begun,
+    planning_of,
+    resolved,
 )
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.situation import Situation
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.rewriting.max_pool_gradient import windows_of
+from checkmate_tf.program.max_pool_gradient import windows_of
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import captures
 from checkmate_tf.trace.nested import inner_workspaces
-from checkmate_tf.trace.program import Program, resolve
+from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.sizes import ArgumentSizes
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
 from profiles.measure.compilation import CompiledMemory
 from profiles.measure.compiled_workspaces import CompiledWorkspaces, compiler_name
 from solvers import BudgetError, CheckmateError, ComputationGraph, Schedule
@@ -78,7 +78,7 @@ class CompiledPlanner:
         arriving: int | None = 0,
         batches: int = 1,
         begin_with: Schedule | None = None,
-    ) -> PlannedStep | None:
+    ) -> Outcome | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
         Args:
@@ -95,17 +95,12 @@ class CompiledPlanner:
             CheckmateError: sizes are unknown, several replicas run the step, or it can't be
                 compiled by itself.
         """
-        with self._lock, apart(), noted_interrupts() as interrupts:
-            extracted, unchanged, notes = self._extracted(concrete, sizes)
+        with self._lock, planning_of(None) as interrupts:
+            step, unchanged = self._begun(concrete, sizes, arriving, batches)
             interrupts.pass_on()
-            if not anything_to_gain(extracted.graph):
+            if not step.has_gain:
                 return None
-            if arriving is None:
-                arriving = extracted.program.argument_bytes * batches
-            resident = resident_bytes(extracted.graph, arriving)
-            return self._known_or_planned(
-                extracted, unchanged, resident, notes, interrupts, begin_with
-            )
+            return self._known_or_planned(step, unchanged, interrupts, begin_with)
 
     def search(
         self,
@@ -124,34 +119,29 @@ class CompiledPlanner:
             CheckmateError: as for `plan`.
         """
         with self._lock, apart():
-            extracted, unchanged, notes = self._extracted(concrete, sizes)
+            step, unchanged = self._begun(concrete, sizes, arriving)
             interrupts.pass_on()
-            coming = extracted.program.argument_bytes if arriving is None else arriving
-            resident = resident_bytes(extracted.graph, coming)
-        before = resident + unchanged.added
-        situation = Situation(extracted, resident, before, 0, before, notes)
-        return CompiledSearch(situation, self._request, unchanged.added, interrupts)
+        before = step.resident + unchanged.added
+        question = Question(
+            step.extracted, step.resident, before, 0, before, step.notes, device=step.device
+        )
+        return CompiledSearch(question, self._request, unchanged.added, interrupts)
 
     def leaner(
         self, concrete: Any, sizes: ArgumentSizes | None, budget: int, margin: int, arriving: int
-    ) -> PlannedStep:
+    ) -> Outcome:
         """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
-        with self._lock, apart(), noted_interrupts() as interrupts:
-            extracted, unchanged, notes = self._extracted(concrete, sizes)
-            self._kept.forget(extracted.program)
-            structure = structure_of(extracted.graph)
-            self._fixed[structure] = budget, margin
-            resident = resident_bytes(extracted.graph, arriving)
-            return self._known_or_planned(
-                extracted, unchanged, resident, notes, interrupts, may_exceed=False
-            )
+        with self._lock, planning_of(None) as interrupts:
+            step, unchanged = self._begun(concrete, sizes, arriving)
+            self._kept.forget(step.program)
+            self._fixed[step.structure] = budget, margin
+            return self._known_or_planned(step, unchanged, interrupts, may_exceed=False)
 
-    def _extracted(
-        self, concrete: Any, sizes: ArgumentSizes | None
-    ) -> tuple[Extraction, _Unchanged, tuple[str, ...]]:
-        """The step's graph, what it takes as it is, and what the user should know of it."""
-        with phase("extract"):
-            program = resolve(concrete, sizes)
+    def _begun(
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None, batches: int = 1
+    ) -> tuple[PreparedStep, _Unchanged]:
+        """The step, and what it takes as it is."""
+        program = resolved(concrete, sizes)
         if has_several_replicas(program):
             raise CheckmateError(
                 "xla-with-replicas",
@@ -160,69 +150,69 @@ class CompiledPlanner:
             )
         _refuse_outer_tensors(program.concrete)
         unchanged = self._as_it_is(program)
-        with phase("extract"):
-            costs = step_costs(self._request.costs, program)
-            extracted = extract_program(program, costs.model, workspaces=unchanged.workspaces)
-        return extracted, unchanged, (*costs.notes, *unchanged.notes)
+        coming = program.argument_bytes * batches if arriving is None else arriving
+        device = current_device().compiled()
+        step = begun(program, self._request, device, coming, unchanged.workspaces)
+        return replace(step, notes=(*step.notes, *unchanged.notes)), unchanged
 
-    def forget(self, planned: PlannedStep) -> None:
+    def forget(self, planned: Outcome) -> None:
         """A step was over its budget: other processes are not to take its plan."""
         self._kept.forget(planned.extracted.program)
 
     def _known_or_planned(
         self,
-        extracted: Extraction,
+        step: PreparedStep,
         unchanged: _Unchanged,
-        resident: int,
-        notes: tuple[str, ...],
         interrupts: Interrupts,
         begin_with: Schedule | None = None,
         may_exceed: bool = True,
-    ) -> PlannedStep:
+    ) -> Outcome:
         """A plan for what the device holds; in training under way one that exceeds the budget."""
-        request, structure = self._request, structure_of(extracted.graph)
+        request, structure, resident = self._request, step.structure, step.resident
         under_way = may_exceed and unchanged.added <= self._largest
         largest = max(self._largest, unchanged.added)
         least, before = request.budget.least, resident + unchanged.added
         budget = resident if least else request.budget.in_bytes(resident, resident + largest)
         budget, margin = self._fixed.get(structure, (budget, 0))
-        situation = Situation(extracted, resident, budget, margin, before, notes)
+        question = Question(
+            step.extracted, resident, budget, margin, before, step.notes, device=step.device
+        )
         known = self._known.get(structure)
-        if known is not None and not known.why_not(situation, least):
-            return _taken(known, situation, request, source="")
-        kept = self._kept.find(extracted.program)
+        if known is not None and not known.why_not(question, least):
+            return _taken(known, question, request, source="")
+        kept = self._kept.find(step.program)
         named = begin_with
-        if kept is not None and self._kept.judge(kept, situation):
+        if kept is not None and self._kept.judge(kept, question):
             if _is_compiled_here(kept.plan):
-                planned = _found_again(kept, situation, request, under_way)
+                planned = _found_again(kept, question, request, under_way)
                 self._known[structure] = kept
                 self._largest = largest
                 return planned
             named = kept.plan.schedule  # what it takes here is not known yet
-        search = CompiledSearch(situation, request, unchanged.added, interrupts)
+        search = CompiledSearch(question, request, unchanged.added, interrupts)
         try:
             found = search.run(under_way, named)
         except BudgetError:
             interrupts.pass_on()
-            self._keep(search.leanest, situation)
+            self._keep(search.leanest, question)
             raise
         interrupts.pass_on()
-        planned, made = self._keep(found, situation)
+        planned, made = self._keep(found, question)
         self._known[structure] = made
         self._largest = largest
         return planned
 
-    def _keep(self, planned: PlannedStep, situation: Situation) -> tuple[PlannedStep, KeptPlan]:
+    def _keep(self, planned: Outcome, question: Question) -> tuple[Outcome, KeptPlan]:
         """The planned step, and its plan with what it was made for, kept for the next time."""
-        device = compiler_name(default_device())
-        plan = with_origin(planned.plan, situation.extracted, situation.resident, device)
-        unchanged = situation.baseline_peak
+        device = compiler_name(current_device().name)
+        plan = with_origin(planned.plan, question.extracted, question.resident, device)
+        unchanged = question.baseline_peak
         made = KeptPlan(
             plan,
             planned.keeps,
             planned.beyond_budget,
             planned.runs_plain,
-            Baseline(situation.resident, unchanged, unchanged),
+            Baseline(question.resident, unchanged, unchanged),
         )
         became = self._kept.keep(made)
         source = f"{planned.source}, {became}" if became else planned.source
@@ -244,7 +234,7 @@ def _is_compiled_here(plan: Plan) -> bool:
     """Whether this XLA has compiled the plan, with these flags, for this device."""
     if plan.compiled_peak is None or plan.origin is None:
         return False
-    return plan.origin.device == compiler_name(default_device())
+    return plan.origin.device == compiler_name(current_device().name)
 
 
 def _as_it_was(kept: KeptPlan, content: str, count: int) -> _Unchanged | None:
@@ -272,15 +262,16 @@ def _workspaces(
     On a GPU a library's kernels do, and the compiler has said how much. On a CPU XLA copies the
     operands of what stands alone, under other names: those are compiled alone.
     """
-    device = default_device()
-    if not device.startswith("CPU"):
+    device = current_device()
+    if device.has_exact_compiler:
         inside, _ = inner_workspaces(program, lambda operation: 0)
         names = [each.name for each in program.operations]
         together = [
             size + memory.scratch.get(name, 0) for size, name in zip(inside, names, strict=True)
         ]
         return tuple(together), ()
-    known = _WORKSPACES.setdefault(compiler_name(device), CompiledWorkspaces.stored(device))
+    stored = CompiledWorkspaces.stored(device.name)
+    known = _WORKSPACES.setdefault(compiler_name(device.name), stored)
     alone, _ = inner_workspaces(program, lambda each: 0 if windows_of(each) else known(each))
     try:
         known.keep()
@@ -289,16 +280,14 @@ def _workspaces(
     return tuple(alone), ()
 
 
-def _found_again(
-    kept: KeptPlan, situation: Situation, request: Request, under_way: bool
-) -> PlannedStep:
+def _found_again(kept: KeptPlan, question: Question, request: Request, under_way: bool) -> Outcome:
     """The step by a plan that was named, or made by an earlier process.
 
     Raises:
         BudgetError: it is the leanest one, and known to need more than the budget.
     """
     where = "by the plan that was named" if kept.path is None else "by a plan kept before"
-    planned = _taken(kept, situation, request, where)
+    planned = _taken(kept, question, request, where)
     if planned.beyond_budget:
         note = planned.plan.notes[-1]
         if request.on_infeasible != "min" and not under_way:
@@ -308,22 +297,22 @@ def _found_again(
     return replace(planned, plan=replace(planned.plan, seconds=seconds_so_far()))
 
 
-def _taken(kept: KeptPlan, situation: Situation, request: Request, source: str) -> PlannedStep:
+def _taken(kept: KeptPlan, question: Question, request: Request, source: str) -> Outcome:
     """The step by a plan that was made before, when more or less was held beside it."""
-    planned = taken(kept, situation, request, source)
-    return replace(planned, plan=_moved(planned.plan, situation))
+    planned = taken(kept, question, request, source)
+    return replace(planned, plan=_moved(planned.plan, question))
 
 
-def _moved(plan: Plan, situation: Situation) -> Plan:
+def _moved(plan: Plan, question: Question) -> Plan:
     assert plan.origin is not None
     assert plan.compiled_peak is not None
-    more = situation.resident - plan.origin.resident
+    more = question.resident - plan.origin.resident
     return replace(
         plan,
         predicted_peak=plan.predicted_peak + more,
         baseline_peak=plan.baseline_peak + more,
         compiled_peak=plan.compiled_peak + more,
-        compiled_baseline_peak=situation.baseline_peak,
+        compiled_baseline_peak=question.baseline_peak,
     )
 
 

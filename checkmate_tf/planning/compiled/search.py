@@ -12,9 +12,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase
-from checkmate_tf.planning.planner import PlannedStep
+from checkmate_tf.planning.outcome import Outcome
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
@@ -27,15 +29,13 @@ from checkmate_tf.planning.settings import (
     COMPILED_WASTE,
     WORTH_A_COMPILATION,
 )
-from checkmate_tf.planning.situation import Situation
-from checkmate_tf.planning_display import detail
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.rewriting.rewrite import emit_schedule, function_of
+from checkmate_tf.program.rewrite import emit_schedule, function_of
+from checkmate_tf.progress import detail
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
-from profiles.devices import default_device
 from profiles.measure.compilation import CompiledMemory, compiled_memory
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate, solve
 
@@ -50,7 +50,7 @@ def compiled_bytes(program: Program, function: Any) -> CompiledMemory:
     sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
     sizes = [tf.TensorSpec(each.shape, each.dtype) for each in sized]
     with phase("compile"):
-        return compiled_memory(function, sizes, default_device())
+        return compiled_memory(function, sizes, current_device().name)
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class CompiledSearch:
     """A search for the fastest plan that keeps the budget once it is compiled."""
 
     def __init__(
-        self, situation: Situation, request: Request, unchanged: int, interrupts: Interrupts
+        self, question: Question, request: Request, unchanged: int, interrupts: Interrupts
     ) -> None:
         """`unchanged` is what the step adds as it is, in bytes."""
-        self.situation = situation
-        self.graph = situation.extracted.graph
+        self.question = question
+        self.graph = question.extracted.graph
         self.request = request
-        self.notes = situation.notes
+        self.notes = question.notes
         self.interrupts = interrupts
         # XLA has an order of its own: it keeps a plan's if that is the step's, too.
         self.schedules = ScheduleSolver(
@@ -88,9 +88,9 @@ class CompiledSearch:
         kept = solve(self.graph, simulate(self.graph, in_order).peak, "checkpoint_all")
         self.plain = Compiled(unchanged, in_order, kept)
         self.tried: list[Compiled] = []
-        self.budget = situation.budget
+        self.budget = question.budget
 
-    def run(self, under_way: bool, named: Schedule | None = None) -> PlannedStep:
+    def run(self, under_way: bool, named: Schedule | None = None) -> Outcome:
         """The plan.
 
         Args:
@@ -102,7 +102,7 @@ class CompiledSearch:
         """
         if self.request.budget.least:
             self.compile_for(None, 1.0)
-            self.budget = self.situation.resident + self._best.added
+            self.budget = self.question.resident + self._best.added
             return self.planned(self._best)
         if named is not None:
             seen = simulate(self.graph, named)
@@ -118,7 +118,7 @@ class CompiledSearch:
         if keeping:
             return self.planned(min(keeping, key=lambda each: each.cost))
         if self.request.on_infeasible != "min" and not under_way:
-            least = self.situation.resident + self._best.added
+            least = self.question.resident + self._best.added
             raise BudgetError("budget-too-small", self._shortfall, least=least)
         warn_user("leanest-plan-over-budget", self._shortfall)
         return self.leanest
@@ -126,7 +126,7 @@ class CompiledSearch:
     @property
     def allowed(self) -> int:
         """Bytes that the step may add to what is resident."""
-        return self.situation.limit - self.situation.resident
+        return self.question.limit - self.question.resident
 
     def _keeps(self, compiled: Compiled) -> bool:
         return compiled.added <= self.allowed
@@ -136,7 +136,7 @@ class CompiledSearch:
     def _try_some(self) -> None:
         """Plans in turn, each for live bytes that are corrected by what the compiler said."""
         live = self.allowed / self._first_ratio
-        if default_device().startswith("CPU"):
+        if self.question.device.copies_early:
             # There the ties alone often save half, and bits are more likely to stay.
             in_order = self._compile(self.plain.schedule, self.plain.solution)
             if self._keeps(in_order):
@@ -211,8 +211,8 @@ class CompiledSearch:
         return self._compile(schedule, solution)
 
     def _compile(self, schedule: Schedule, solution: Solution) -> Compiled:
-        program = self.situation.extracted.program
-        emit = partial(emit_schedule, self.situation.extracted, schedule)
+        program = self.question.extracted.program
+        emit = partial(emit_schedule, self.question.extracted, schedule)
         function = function_of(program.concrete, emit, compiled=True)
         compiled = Compiled(compiled_bytes(program, function).added, schedule, solution)
         self.tried.append(compiled)
@@ -238,7 +238,7 @@ class CompiledSearch:
     @property
     def _shortfall(self) -> str:
         """Why none keeps the budget."""
-        plain, need = (self.situation.resident + each.added for each in (self.plain, self._best))
+        plain, need = (self.question.resident + each.added for each in (self.plain, self._best))
         if self._best is self.plain:
             return (
                 f"compiled by XLA the step takes {format_bytes(plain, self.budget)}, and none of "
@@ -252,15 +252,15 @@ class CompiledSearch:
         )
 
     @property
-    def leanest(self) -> PlannedStep:
+    def leanest(self) -> Outcome:
         """What takes the least, where nothing keeps the budget; its plan says so."""
         planned = self.planned(self._best)
         plan = replace(planned.plan, notes=(*self.notes, self._shortfall))
         return replace(planned, plan=plan, beyond_budget=True, keeps=False)
 
-    def planned(self, compiled: Compiled) -> PlannedStep:
+    def planned(self, compiled: Compiled) -> Outcome:
         """The step by a plan that was compiled."""
-        graph, solution, resident = self.graph, compiled.solution, self.situation.resident
+        graph, solution, resident = self.graph, compiled.solution, self.question.resident
         plan = Plan(
             graph=graph,
             schedule=compiled.schedule,
@@ -277,8 +277,8 @@ class CompiledSearch:
         count = len(self.tried)
         source = "1 plan compiled" if count == 1 else f"{count} plans compiled"
         runs_plain = compiled is self.plain
-        extracted = self.situation.extracted
-        return PlannedStep(plan, extracted, None, runs_plain=runs_plain, source=source)
+        extracted = self.question.extracted
+        return Outcome(plan, extracted, None, runs_plain=runs_plain, source=source)
 
 
 def _added(compiled: Compiled) -> int:

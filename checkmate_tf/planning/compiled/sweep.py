@@ -9,17 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from checkmate_tf.interrupts import noted_interrupts
-from checkmate_tf.planning.apart import apart
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.planning.budget_sweep import Show, Sweep, nothing_to_recompute
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.compiled.search import Compiled, CompiledSearch
 from checkmate_tf.planning.origins import with_origin
-from checkmate_tf.planning.preparation import anything_to_gain
+from checkmate_tf.planning.preparation import anything_to_gain, planning_of
 from checkmate_tf.planning.request import Request
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import points_progress
-from profiles.devices import default_device
 from profiles.measure.compiled_workspaces import compiler_name
 from solvers import format_bytes
 
@@ -45,7 +43,7 @@ def swept_compiled(
         CheckmateError: nothing in the step can be recomputed, sizes are unknown, or it can't be
             compiled by itself.
     """
-    with apart(), noted_interrupts() as interrupts, points_progress(count) as show:
+    with planning_of(None) as interrupts, points_progress(count) as show:
         show(0, "the step as it is")
         planner = CompiledPlanner(request)
         search = planner.search(concrete, request.batch_size, arriving, interrupts)
@@ -98,7 +96,7 @@ def _worth_having(compiled: list[Compiled]) -> list[Compiled]:
 
 
 def _plan_of(search: CompiledSearch, compiled: Compiled) -> Plan:
-    resident = search.situation.resident
+    resident = search.question.resident
     plan = replace(search.planned(compiled).plan, budget=resident + compiled.added)
-    device = compiler_name(default_device())
-    return with_origin(plan, search.situation.extracted, resident, device)
+    device = compiler_name(current_device().name)
+    return with_origin(plan, search.question.extracted, resident, device)

@@ -9,7 +9,7 @@ from typing import Any
 from checkmate_tf.planning import settings
 from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept.plan_store import Entry
-from checkmate_tf.planning.situation import Situation
+from checkmate_tf.planning.question import Question
 from checkmate_tf.plans.documents import read
 from checkmate_tf.plans.plan import Plan
 from solvers import CheckmateError, ComputationGraph, format_bytes, simulate
@@ -67,14 +67,14 @@ class KeptPlan:
         overhead = _overhead(self.plan, graph)
         return replace(self.plan, graph=graph, budget=budget, overhead=overhead)
 
-    def why_not(self, situation: Situation, is_least: bool) -> str:
+    def why_not(self, question: Question, is_least: bool) -> str:
         """Why the plan does not fit now; "" if it does.
 
         Args:
-            situation: of the step now, with the graph that the plan is for.
+            question: of the step now, with the graph that the plan is for.
             is_least: the least memory was asked for, whatever it is.
         """
-        plan, graph = self.plan, situation.extracted.graph
+        plan, graph = self.plan, question.extracted.graph
         if _shape(plan.graph) != _shape(graph):
             return f"{OTHER_STEP}: {_difference(plan.graph, graph)}"
         if self.untried:
@@ -84,14 +84,14 @@ class KeptPlan:
             return "operations cost otherwise than when it was made"
         if is_least:
             return ""
-        if situation.measured_baseline_peak is not None and plan.measured_baseline_peak is None:
+        if question.measured_baseline_peak is not None and plan.measured_baseline_peak is None:
             return (
                 "its share counts from what the unchanged step was expected to need, not measured"
             )
         resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
         most = plan.compiled_peak or max(plan.predicted_peak, plan.measured_peak or 0)
-        more = situation.resident - resident
-        room, then = situation.limit - situation.resident, plan.budget - resident
+        more = question.resident - resident
+        room, then = question.limit - question.resident, plan.budget - resident
         used = max(then, most - resident)  # the leanest may need more than there was
         may_be_faster = self.path is not None and plan.overhead > 0
         if room > (1 + settings.MORE_ROOM) * used and (may_be_faster or not self.keeps):
@@ -99,8 +99,8 @@ class KeptPlan:
         said_just_now = self.beyond_budget and self.path is None
         if said_just_now or (not self.keeps and more <= settings.MORE_ROOM * used):
             return ""  # as was said when it was made, there is no leaner one
-        if most + more > situation.limit:
-            need, limit = most + more, situation.limit
+        if most + more > question.limit:
+            need, limit = most + more, question.limit
             held = f"it may need {format_bytes(need, limit)} now, the budget is "
             held += format_bytes(limit, need)
             if more > 0:

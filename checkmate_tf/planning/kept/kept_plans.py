@@ -17,17 +17,19 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import allocator_limit, counts_small_buffers, held_bytes
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
 from checkmate_tf.planning import settings
 from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.kept import plan_store
 from checkmate_tf.planning.kept.kept_plan import OTHER_STEP, KeptPlan, kept_plan, named_plan
 from checkmate_tf.planning.kept.step_content import step_content
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
-from checkmate_tf.planning.situation import Situation
-from checkmate_tf.planning_display import announce_beside
 from checkmate_tf.plans.plan import Plan
+from checkmate_tf.progress import announce_beside
 from checkmate_tf.trace.program import Program
+from checkmate_tf.version import __version__
 from profiles.devices import default_device, device_name
 from profiles.measure.compiled_workspaces import compiler_name
 from profiles.profile import Profile
@@ -99,13 +101,13 @@ class KeptPlans:
             return None
         return found.workspaces(step_content(program), len(program.operations))
 
-    def judge(self, kept: KeptPlan, situation: Situation) -> bool:
+    def judge(self, kept: KeptPlan, question: Question) -> bool:
         """Whether `kept` can be taken now; a line says why not.
 
         Raises:
             CheckmateError: the user named it, and it is of another step.
         """
-        why = kept.why_not(situation, self._request.budget.least)
+        why = kept.why_not(question, self._request.budget.least)
         if kept.path is None:
             if why.startswith(OTHER_STEP):
                 raise CheckmateError(
@@ -161,16 +163,13 @@ class KeptPlans:
 
     def key(self, content: str) -> dict[str, Any]:
         """What a kept plan depends on, besides what the device holds."""
-        # Not at the head of this file: the package's own names are looked up when they are used.
-        from checkmate_tf import __version__
-
         request, device = self._request, default_device()
         optimizer = {**_ON_BY_DEFAULT, **tf.config.optimizer.get_experimental_options()}
         key = {
             "content": content,
             "budget": self._budget,
             "device": self._name_of(device),
-            "limit": allocator_limit(),
+            "limit": current_device().limit(),
             "memory_count": _what_is_counted(),
             "tensorflow": tf.__version__,
             "release": __version__,

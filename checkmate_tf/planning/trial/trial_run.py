@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.memory.measure import (
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import (
     counts_small_buffers,
     held_bytes,
     measure_peak,
     peak_bytes,
 )
+from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import (
     COPIES_MATTER,
     EPOCH,
     EQUAL_STEPS,
     FIRST_TRIAL_STEPS,
-    NO_HIGHER_STEPS,
     TRIAL_SECONDS,
     TRIAL_STEPS,
     UNCHANGED_STEPS,
@@ -45,12 +45,11 @@ from checkmate_tf.planning.trial.variable_copies import (
     written_bytes,
 )
 from checkmate_tf.planning.variable_places import gaps_filled, outside_tensor, variables_aside
-from checkmate_tf.rewriting.rewrite import as_function
+from checkmate_tf.program.rewrite import as_function
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_by_seed
-from profiles.devices import default_device, tries_kernels
 from profiles.tensorflow_internals import cancellable, function_again
 from solvers import Schedule
 
@@ -161,7 +160,7 @@ def run_for_trial(
     if added is None:
         return None
     # Given arguments of another device TensorFlow makes it once more, with constants of its own.
-    from_elsewhere = tries_kernels() and arriving != 0
+    from_elsewhere = current_device().tries_kernels and arriving != 0
     again = None if from_elsewhere or has_generators(extracted) else function
     return TrialRun(
         added.over(program.fixed_bytes), again, added.scatter, added.first_over(program.fixed_bytes)
@@ -174,7 +173,7 @@ def warm_up(extracted: Extraction, schedule: Schedule, arriving: int) -> TrialRu
     The first step of training then holds what all later ones hold. None where the device does not,
     or the step can't run for trial.
     """
-    if tries_kernels() and can_run_for_trial(extracted):
+    if current_device().tries_kernels and can_run_for_trial(extracted):
         with suppress(TrialRunError), phase("trials"):
             return run_for_trial(extracted, schedule, arriving=arriving, steps=0)
     return None
@@ -213,7 +212,7 @@ def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
     # The traced function would hold its constants as long as it lives, and its kernels would miss
     # the random numbers that they had drawn.
     function = function_again(as_traced(program.concrete))
-    ends = _never_ends if tries_kernels() else _no_higher
+    ends = current_device().has_seen_enough
     added = _added(program, function, UNCHANGED_STEPS, ends=ends)
     if added is None:
         raise TrialRunError("it exhausted the device's memory")
@@ -307,7 +306,7 @@ def _added_by_copies(
             copies = copy_written(function)
     except tf.errors.ResourceExhaustedError as error:
         raise TrialRunError(_NO_ROOM, may_pass=True) from error
-    copied = copied_bytes(copies)
+    copied, device = copied_bytes(copies), current_device()
     try:
         made_up = program.argument_bytes
         arriving = made_up if arriving is None else arriving
@@ -322,12 +321,12 @@ def _added_by_copies(
         constants, has_run = 0, False
         while len(peaks) < steps or not has_run:
             with _at_most(TRIAL_SECONDS):
-                peak = measure_peak(_run_step, function, batches, copies, device=default_device())
+                peak = measure_peak(_run_step, function, batches, copies, device=device.name)
             if not has_run:
                 constants = max(0, (held_bytes() or 0) - beside)
-                if not (in_place or tries_kernels()):
+                if not (in_place or device.tries_kernels):
                     copies = _out_of_the_way(function, copies)
-            if not has_run and tries_kernels():
+            if not has_run and device.tries_kernels:
                 first = peak - beside - constants
             else:
                 peaks.append(peak - beside - constants)
@@ -352,7 +351,7 @@ def _added_by_copies(
     except tf.errors.OpError as error:
         raise TrialRunError(f"the step refuses made-up inputs: {_reason(error)}") from error
     scatter = None
-    lie_alike = in_place or tries_kernels()
+    lie_alike = in_place or device.tries_kernels
     if lie_alike and not several and len(peaks) > 1 and counts_small_buffers():
         scatter = 0 if _repeat(peaks) else max(peaks) - min(peaks[1:])
     return _Added(before + constants, constants, tuple(peaks), scatter, first)
@@ -360,16 +359,6 @@ def _added_by_copies(
 
 Ends = Callable[[Sequence[int]], bool]
 """Whether steps with such peaks are enough."""
-
-
-def _never_ends(peaks: Sequence[int]) -> bool:
-    return False
-
-
-def _no_higher(peaks: Sequence[int]) -> bool:
-    """Whether the last steps held no more than one before them."""
-    before = peaks[:-NO_HIGHER_STEPS]
-    return bool(before) and max(peaks) == max(before)
 
 
 def _repeat(peaks: Sequence[int]) -> bool:

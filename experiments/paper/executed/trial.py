@@ -106,7 +106,8 @@ def main() -> int:
 
 def train(trial: Trial) -> dict[str, Any]:
     """Train and measure in this process; see `run_trial`."""
-    from checkmate_tf.memory.measure import held_bytes, reserve
+    from checkmate_tf.devices.current import current_device
+    from checkmate_tf.devices.measure import held_bytes
     from checkmate_tf.workloads.data import batches_of
     from checkmate_tf.workloads.trial import (
         alternate,
@@ -118,7 +119,7 @@ def train(trial: Trial) -> dict[str, Any]:
 
     if trial.limit is not None:
         # As a GPU's allocator does. The process has taken a little before its first tensor.
-        reserve(trial.limit // 2**20 * 2**20 - 4 * 2**20)
+        current_device().reserve(trial.limit // 2**20 * 2**20 - 4 * 2**20)
     if trial.exact:
         turn_off_fusions()
     workload = TRAINED[trial.network]

@@ -6,7 +6,6 @@ import functools
 import importlib
 import importlib.util
 import threading
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from solvers.errors import SolverError
@@ -29,17 +28,10 @@ class Backend(Protocol):
         """Solve `model` within `time_limit` seconds, from the point `start` where given."""
 
 
-@dataclass(frozen=True)
-class _Entry:
-    module: str
-    package: str
-    extra: str
-
-
-_BACKENDS = {
-    "highs": _Entry("solvers.programs.backends.highs", "highspy", "highspy"),
-    "cvxpy": _Entry("solvers.programs.backends.cvxpy", "cvxpy", "cvxpy"),
-    "gurobi": _Entry("solvers.programs.backends.gurobi", "gurobipy", "checkmate_tf[gurobi]"),
+_BACKENDS = {  # by module of this folder: the package that it needs, and what pip calls that
+    "highs": ("highspy", "highspy"),
+    "cvxpy": ("cvxpy", "cvxpy"),
+    "gurobi": ("gurobipy", "checkmate_tf[gurobi]"),
 }
 
 
@@ -58,13 +50,13 @@ def backend(name: str) -> Backend:
     """
     check_name(name)
     name, _, solver = str(name).partition(":")
-    entry = _BACKENDS[name]
-    if importlib.util.find_spec(entry.package) is None:
+    package, extra = _BACKENDS[name]
+    if importlib.util.find_spec(package) is None:
         raise SolverError(
             "backend-not-installed",
-            f"backend {name!r} needs the package {entry.package}: pip install '{entry.extra}'",
+            f"backend {name!r} needs the package {package}: pip install '{extra}'",
         )
-    module = importlib.import_module(entry.module)
+    module = importlib.import_module(f"{__name__}.{name}")
     if solver:
         module.check_solver(solver)
         return cast(Backend, functools.partial(module.solve, solver=solver))
@@ -96,11 +88,11 @@ def backend_names() -> tuple[list[str], list[str]]:
         True
     """
     names: tuple[list[str], list[str]] = ([], [])
-    for name, entry in _BACKENDS.items():
-        is_there = importlib.util.find_spec(entry.package) is not None
+    for name, (package, _) in _BACKENDS.items():
+        is_there = importlib.util.find_spec(package) is not None
         names[not is_there].append(name)
         if name == "cvxpy" and is_there:
-            module = importlib.import_module(entry.module)
+            module = importlib.import_module(f"{__name__}.{name}")
             names[0].extend(f"{name}:{solver}" for solver in module.found_solvers())
             names[1].extend(f"{name}:{solver}" for solver in module.missing_solvers())
     return names

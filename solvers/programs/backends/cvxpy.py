@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import cvxpy as cp
@@ -17,38 +17,17 @@ from solvers.problem import Status
 from solvers.programs.certificates import dual_bound, satisfies
 from solvers.programs.linear_program import LinearModel, LinearResult, Vector
 
-_Limits = Callable[[float, float, int, int], dict[str, Any]]
-
-_LIMITS: Mapping[str, _Limits] = {
-    # solver: (seconds, relative gap, threads, seed) in its own words
-    "HIGHS": lambda seconds, gap, threads, seed: {
-        "time_limit": seconds,
-        "mip_rel_gap": gap,
-        "threads": threads,
-        "random_seed": seed,
-    },
-    "GUROBI": lambda seconds, gap, threads, seed: {
-        "TimeLimit": seconds,
-        "MIPGap": gap,
-        "Threads": threads,
-        "Seed": seed,
-    },
-    "SCIPY": lambda seconds, gap, threads, seed: {
-        "scipy_options": {"time_limit": seconds, "mip_rel_gap": gap}
-    },
-    "SCIP": lambda seconds, gap, threads, seed: {
-        "scip_params": {"limits/time": seconds, "limits/gap": gap}
-    },
-    "CBC": lambda seconds, gap, threads, seed: {
-        "maximumSeconds": seconds,
-        "allowableFractionGap": gap,
-        "numberThreads": threads,
-    },
-    "GLPK_MI": lambda seconds, gap, threads, seed: {
-        "tm_lim": math.ceil(1000 * seconds),
-        "mip_gap": gap,
-    },
+_LIMITS = {
+    # solver: seconds, relative gap, threads and seed in its own words, as far as it has any
+    "HIGHS": ("time_limit", "mip_rel_gap", "threads", "random_seed"),
+    "GUROBI": ("TimeLimit", "MIPGap", "Threads", "Seed"),
+    "SCIPY": ("time_limit", "mip_rel_gap"),
+    "SCIP": ("limits/time", "limits/gap"),
+    "CBC": ("maximumSeconds", "allowableFractionGap", "numberThreads"),
+    "GLPK_MI": ("tm_lim", "mip_gap"),
 }
+_TOGETHER = {"SCIPY": "scipy_options", "SCIP": "scip_params"}
+"""The option under which a solver has them all."""
 
 
 def solve(
@@ -71,14 +50,17 @@ def solve(
     """
     check_solver(solver)
     name = solver.upper()
-    limits = _LIMITS[name](time_limit, relative_gap, threads, seed) if name in _LIMITS else {}
-    rows = _Rows(model)
+    seconds = math.ceil(1000 * time_limit) if name == "GLPK_MI" else time_limit  # its are 1/1000
+    values = (seconds, relative_gap, threads, seed)
+    limits: dict[str, Any] = dict(zip(_LIMITS.get(name, ()), values, strict=False))
+    if name in _TOGETHER:
+        limits = {_TOGETHER[name]: limits}
     x: Any = cp.Variable(
         len(model.objective),
         bounds=[model.lower, model.upper],
         integer=[np.flatnonzero(model.integer)] if model.integer.any() else False,
     )
-    constraints = rows.constraints(x)
+    constraints = _rows(model, x)
     question: Any = cp.Problem(cp.Minimize(model.objective @ x), constraints)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the time limit
@@ -89,11 +71,8 @@ def solve(
     if question.status in (cp.INFEASIBLE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
         return LinearResult(Status.INFEASIBLE, None, None, None)
     optimal = question.status == cp.OPTIMAL
-    if model.integer.any():
-        bound = _told_bound(question)
-    else:
-        duals = rows.duals(constraints)
-        bound = None if duals is None else dual_bound(model, duals)
+    whole = model.integer.any()
+    bound = _told_bound(question) if whole else _proved_bound(model, constraints)
     values = x.value
     if values is None or not satisfies(model, values):
         return LinearResult(Status.TIMEOUT, None, None, bound)
@@ -126,32 +105,26 @@ def missing_solvers() -> tuple[str, ...]:
     return tuple(each for each in _LIMITS if each not in INSTALLED_MI_SOLVERS)
 
 
-class _Rows:
+def _rows(model: LinearModel, x: Any) -> list[Any]:
     """The rows of a model as cvxpy has them: equalities, and `A @ x <= b` for the others."""
+    equal, above, below = model.sides()
+    A = sp.vstack([model.matrix[above], -model.matrix[below]], format="csr")
+    b = np.concatenate([model.row_upper[above], -model.row_lower[below]])
+    return [model.matrix[equal] @ x == model.row_upper[equal], A @ x <= b]
 
-    def __init__(self, model: LinearModel) -> None:
-        self.model = model
-        self.equal = model.row_lower == model.row_upper
-        self.above = ~self.equal & np.isfinite(model.row_upper)
-        self.below = ~self.equal & np.isfinite(model.row_lower)
 
-    def constraints(self, x: Any) -> list[Any]:
-        model = self.model
-        A = sp.vstack([model.matrix[self.above], -model.matrix[self.below]], format="csr")
-        b = np.concatenate([model.row_upper[self.above], -model.row_lower[self.below]])
-        return [model.matrix[self.equal] @ x == model.row_upper[self.equal], A @ x <= b]
-
-    def duals(self, constraints: list[Any]) -> Vector | None:
-        """The multipliers of the rows, in the signs of `certificates.dual_bound`."""
-        equality, inequality = (each.dual_value for each in constraints)
-        if equality is None or inequality is None:
-            return None
-        duals = np.zeros(len(self.model.row_lower))
-        at_most = np.maximum(np.atleast_1d(inequality), 0.0)
-        duals[self.equal] = -np.atleast_1d(equality)
-        duals[self.above] -= at_most[: self.above.sum()]
-        duals[self.below] += at_most[self.above.sum() :]
-        return duals
+def _proved_bound(model: LinearModel, constraints: list[Any]) -> float | None:
+    """What the multipliers of the rows prove, in the signs of `certificates.dual_bound`."""
+    equality, inequality = (each.dual_value for each in constraints)
+    if equality is None or inequality is None:
+        return None
+    equal, above, below = model.sides()
+    duals = np.zeros(len(model.row_lower))
+    at_most = np.maximum(np.atleast_1d(inequality), 0.0)
+    duals[equal] = -np.atleast_1d(equality)
+    duals[above] -= at_most[: above.sum()]
+    duals[below] += at_most[above.sum() :]
+    return dual_bound(model, duals)
 
 
 def _told_bound(question: Any) -> float | None:

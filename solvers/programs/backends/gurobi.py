@@ -56,14 +56,8 @@ def _optimize(program: gp.Model, model: LinearModel, start: Vector | None) -> Li
     kinds = np.where(model.integer, GRB.INTEGER, GRB.CONTINUOUS)
     columns = len(model.objective)
     x = program.addMVar(columns, lb=model.lower, ub=model.upper, obj=model.objective, vtype=kinds)
-    equal = model.row_lower == model.row_upper
-    above = ~equal & np.isfinite(model.row_upper)
-    below = ~equal & np.isfinite(model.row_lower)
-    for rows, sense, side in (
-        (equal, "=", model.row_upper),
-        (above, "<", model.row_upper),
-        (below, ">", model.row_lower),
-    ):
+    sides = (model.row_upper, model.row_upper, model.row_lower)
+    for rows, sense, side in zip(model.sides(), "=<>", sides, strict=True):
         if rows.any():
             program.addMConstr(model.matrix[rows], x, sense, side[rows])
     if start is not None and model.integer.any():

@@ -6,9 +6,8 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf.cli.main import main
-from checkmate_tf.cli.target import load_traced
+from checkmate_tf.cli.target import load_program
 from checkmate_tf.graph.step_operations import step_operations
-from checkmate_tf.trace.program import resolve
 from profiles import store
 from profiles.devices import device_name
 from solvers import ComputationGraph
@@ -49,7 +48,7 @@ def test_extract_saves_measured_costs(tmp_path):
     assert measured == pytest.approx(
         sum(
             known.entries[each.operation].seconds
-            for each in step_operations(resolve(load_traced("user_steps:step", None)))
+            for each in step_operations(load_program("user_steps:step", None))
         ),
         rel=1e-3,
     )

@@ -10,12 +10,12 @@ import numpy
 import pytest
 import tensorflow as tf
 
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.doctor.backends import backends
 from checkmate_tf.doctor.device import device
 from checkmate_tf.doctor.examinations import examined
 from checkmate_tf.doctor.kept_files import kept_files
 from checkmate_tf.doctor.packages import packages, what_is_wrong
-from checkmate_tf.memory.measure import held_bytes
 from profiles.operation import Operation
 from profiles.profile import Measurement, Profile
 from profiles.profile_files import save_profile

@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from checkmate_tf.doctor import steps
-from checkmate_tf.doctor.steps import Comparison, Size, facts_of, what_is_wrong
+from checkmate_tf.doctor.steps import Comparison, facts_of, what_is_wrong
 from tests.checkmate_tf.plans.test_pictures import plan_of
 from tests.costs import sweep
 
-SMALL = Size(batch=8, side=24, blocks=3)
 PLAN = plan_of()
 
 
@@ -20,7 +19,7 @@ PLAN = plan_of()
 def test_a_real_step(compiled, monkeypatch):
     monkeypatch.setenv("CHECKMATE_TF_PLANS", "off")
     gc.collect()  # what other tests have left must not go meanwhile
-    seen = steps.compare(SMALL, compiled, time_limit=0.5)
+    seen = steps.compare(8, compiled, side=24, time_limit=0.5)
     assert seen.plan is not None
     assert (seen.plan.compiled_peak is not None) == compiled
     assert seen.variables > 50

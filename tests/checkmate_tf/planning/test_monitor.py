@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from tests.messages import warns
 from tests.steps import noisy_question

@@ -13,23 +13,23 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
+from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.forecast import Forecast, forecast
-from checkmate_tf.memory.layout import MemoryLayout
-from checkmate_tf.planning import plan_maker, plan_search
+from checkmate_tf.planning import plan_search
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.plan_maker import PlanMaker
 from checkmate_tf.planning.plan_search import PlanSearch
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import LARGE_CORRECTIONS
-from checkmate_tf.planning.situation import Situation
 from checkmate_tf.planning.trial.trial_run import TrialRun, TrialRunError
+from checkmate_tf.program.forecast import Forecast
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate
 from solvers.graph.bounds import least_need
 from solvers.local_search.least_memory import find_least_memory
 from tests.costs import sweep
 from tests.messages import raises, warns
-from tests.steps import random_batch, small_cnn
+from tests.steps import forecast_here, random_batch, small_cnn
 
 
 class FullDevice:
@@ -49,8 +49,8 @@ def search_for_the_least(trial_run: Any) -> PlanSearch:
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
-    situation = Situation(extracted, resident, resident, 0, 10 * resident, ())
-    return PlanSearch(situation, "auto", "fixed", 2.0, trial_run)
+    question = Question(extracted, resident, resident, 0, 10 * resident, ())
+    return PlanSearch(question, "auto", "fixed", 2.0, trial_run)
 
 
 def test_the_leanest_plan_is_not_one_that_ran_out_of_memory() -> None:
@@ -90,9 +90,9 @@ def test_the_unchanged_step_is_one_of_the_candidates() -> None:
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
-    situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
-    plan = PlanSearch(situation, "auto", "free", 2.0, None).run().plan
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident)
+    question = Question(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
+    plan = PlanSearch(question, "auto", "free", 2.0, None).run().plan
     assert plan.schedule == Schedule(range(len(extracted.graph)))
     assert plan.overhead == 0
     assert plan.solution.solver == "checkpoint_all"
@@ -116,15 +116,15 @@ def test_a_plan_that_held_more_when_it_ran_is_an_error() -> None:
     model = small_cnn()
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(random_batch()))
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
-    situation = Situation(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident)
+    question = Question(extracted, resident, 2 * unchanged.worst, 0, unchanged.typical, ())
     held = 3 * unchanged.worst
 
     def holds_more(schedule: Schedule, says_enough: object) -> TrialRun:
         return TrialRun((held,), None)
 
     with raises(BudgetError, "budget-too-small") as told:
-        PlanSearch(situation, "auto", "free", 2.0, holds_more).run()
+        PlanSearch(question, "auto", "free", 2.0, holds_more).run()
     assert told.value.least is not None
     assert told.value.least >= held
 
@@ -132,10 +132,10 @@ def test_a_plan_that_held_more_when_it_ran_is_an_error() -> None:
 class Holding:
     """A device whose first tried plan holds so much of a budget, and every later one more."""
 
-    def __init__(self, situation: Situation, first: float, later: float) -> None:
-        allowed = situation.budget - situation.resident
+    def __init__(self, question: Question, first: float, later: float) -> None:
+        allowed = question.budget - question.resident
         self.first, self.later = (
-            situation.resident + int(each * allowed) for each in (first, later)
+            question.resident + int(each * allowed) for each in (first, later)
         )
         self.tried: list[Schedule] = []
 
@@ -146,18 +146,18 @@ class Holding:
 
 
 @pytest.fixture(scope="module")
-def three_quarters() -> Situation:
+def three_quarters() -> Question:
     """A budget of 75 % for a small net."""
     step = tf.function(small_cnn(side=64).train_step)
     extracted = extract_step(step.get_concrete_function(random_batch(32, 64)))
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident).typical
     budget = resident + int(0.75 * (unchanged - resident))
-    return Situation(extracted, resident, budget, 0, unchanged, ())
+    return Question(extracted, resident, budget, 0, unchanged, ())
 
 
 def test_of_plans_without_room_one_that_held_no_more_than_the_budget_is_taken(
-    three_quarters: Situation,
+    three_quarters: Question,
 ) -> None:
     """Whatever leaner ones held, as they were forecast."""
     device = Holding(three_quarters, first=0.99, later=1.02)
@@ -170,18 +170,18 @@ def test_of_plans_without_room_one_that_held_no_more_than_the_budget_is_taken(
 
 
 def test_what_the_leanest_plan_may_need_is_more_than_the_budget_that_is_named(
-    three_quarters: Situation,
+    three_quarters: Question,
 ) -> None:
     """Also where it is less, but not by what an earlier plan has held more than was expected."""
     margin = (three_quarters.budget - three_quarters.resident) // 10
-    situation = replace(three_quarters, margin=margin)
+    question = replace(three_quarters, margin=margin)
     with warns("leanest-plan-over-budget") as told:
-        PlanSearch(situation, "auto", "free", 4.0, Holding(situation, 0.91, 1.02)).run()
+        PlanSearch(question, "auto", "free", 4.0, Holding(question, 0.91, 1.02)).run()
     need, budget = map(float, re.findall(r"([\d.]+) MiB", str(told[0].message)))
     assert need > budget
 
 
-def test_the_error_is_about_the_plan_that_held_the_least(three_quarters: Situation) -> None:
+def test_the_error_is_about_the_plan_that_held_the_least(three_quarters: Question) -> None:
     device = Holding(three_quarters, first=1.01, later=1.3)
     with raises(BudgetError, "budget-too-small", format_bytes(device.first)) as told:
         PlanSearch(three_quarters, "auto", "free", 4.0, device).run()
@@ -199,8 +199,8 @@ def test_a_search_out_of_time_begins_where_one_for_the_least_memory_ends(
     extracted = extract_step(tf.function(model.train_step).get_concrete_function(data))
     least = find_least_memory(extracted.graph, "free", 10.0)
     monkeypatch.setattr(plan_search, "find_least_memory", lambda *_: least)
-    situation = Situation(extracted, extracted.graph.fixed_bytes, least.peak, 0, 2 * least.peak, ())
-    hasty = PlanSearch(situation, "auto", "free", 1e-6, None)
+    question = Question(extracted, extracted.graph.fixed_bytes, least.peak, 0, 2 * least.peak, ())
+    hasty = PlanSearch(question, "auto", "free", 1e-6, None)
     plan = hasty.run().plan
     assert simulate(extracted.graph, plan.schedule).peak <= least.peak
 
@@ -214,16 +214,16 @@ def test_of_a_large_step_one_plan_is_tried_that_surely_keeps_the_budget(
         tf.function(model.train_step).get_concrete_function(random_batch(32, 64))
     )
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident)
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident)
     allowed = int(0.8 * (unchanged.typical - resident))
-    situation = Situation(extracted, resident, resident + allowed, 0, unchanged.typical, ())
+    question = Question(extracted, resident, resident + allowed, 0, unchanged.typical, ())
     tried = []
 
     def holds_little(schedule: Schedule, says_enough: object) -> TrialRun:
-        tried.append(forecast(extracted, schedule, resident).worst)
+        tried.append(forecast_here(extracted, schedule, resident).worst)
         return TrialRun((resident + 1,), None)
 
-    plan = PlanSearch(situation, "auto", "free", 8.0, holds_little).run().plan
+    plan = PlanSearch(question, "auto", "free", 8.0, holds_little).run().plan
     assert plan.measured_peak == resident + 1
     assert len(tried) == 1
     assert tried[0] - resident <= LARGE_CORRECTIONS.most * allowed
@@ -240,9 +240,9 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
     graph = extracted.graph
     allowed = 2 * (find_least_memory(graph, "free", 4.0).peak - graph.fixed_bytes)
     resident, much = graph.fixed_bytes, graph.fixed_bytes + 100 * allowed
-    situation = Situation(extracted, resident, resident + allowed, 0, much, ())
+    question = Question(extracted, resident, resident + allowed, 0, much, ())
     worst = Forecast((much, much))
-    monkeypatch.setattr(plan_maker, "forecast", lambda *_: worst)
+    monkeypatch.setattr(Question, "forecast", lambda *_: worst)
     asked: list[float] = []
     solved = ScheduleSolver.solved
 
@@ -253,7 +253,7 @@ def test_no_plan_is_corrected_to_less_than_one_node_alone_needs(
 
     monkeypatch.setattr(ScheduleSolver, "solved", noted)
     with warns("leanest-plan-over-budget"):
-        PlanSearch(situation, "auto", "free", 8.0, None).run()
+        PlanSearch(question, "auto", "free", 8.0, None).run()
     assert len(asked) > 1, "the first plan must be corrected"
     assert min(asked) >= least_need(graph)
 
@@ -262,7 +262,7 @@ LAYOUT = MemoryLayout(free=((0, 1 << 20), (4 << 20, 2 << 20)), endless=1 << 30, 
 
 
 @pytest.fixture(scope="module")
-def known_memory() -> Situation:
+def known_memory() -> Question:
     """A budget of 60 % for a deep net in memory whose layout is known."""
     keras.utils.set_random_seed(0)
     x = inputs = keras.Input((32, 32, 3))
@@ -275,9 +275,9 @@ def known_memory() -> Situation:
     step = tf.function(model.train_step).get_concrete_function(random_batch(32))
     extracted = extract_step(step)
     resident = extracted.graph.fixed_bytes
-    unchanged = forecast(extracted, Schedule(range(len(extracted.graph))), resident).typical
+    unchanged = forecast_here(extracted, Schedule(range(len(extracted.graph))), resident).typical
     budget = resident + int(0.6 * (unchanged - resident))
-    return Situation(extracted, resident, budget, 0, unchanged, (), layout=LAYOUT)
+    return Question(extracted, resident, budget, 0, unchanged, (), layout=LAYOUT)
 
 
 class Device:
@@ -295,22 +295,22 @@ class Device:
         return TrialRun((self.held[-1],) * 3, None, scatter=0)
 
 
-def as_forecast(situation: Situation, multiple: float = 1.0) -> Device:
+def as_forecast(question: Question, multiple: float = 1.0) -> Device:
     """A device that holds a multiple of what is forecast."""
-    extracted, resident = situation.extracted, situation.resident
+    extracted, resident = question.extracted, question.resident
 
     def activations(schedule: Schedule) -> float:
-        expected = forecast(extracted, schedule, resident, layouts=[LAYOUT]).typical
+        expected = forecast_here(extracted, schedule, resident, layouts=[LAYOUT]).typical
         return multiple * (expected - resident)
 
     return Device(resident, activations)
 
 
 def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
-    known_memory: Situation, monkeypatch: pytest.MonkeyPatch
+    known_memory: Question, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    situation, device = known_memory, as_forecast(known_memory)
-    budget, resident = situation.budget, situation.resident
+    question, device = known_memory, as_forecast(known_memory)
+    budget, resident = question.budget, question.resident
     planned: list[Candidate] = []
     make = PlanMaker.planned
 
@@ -319,7 +319,7 @@ def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
         return planned[-1]
 
     monkeypatch.setattr(PlanMaker, "planned", noted)
-    found = PlanSearch(situation, "auto", "free", 8.0, device).run()
+    found = PlanSearch(question, "auto", "free", 8.0, device).run()
     assert found.keeps
     assert device.tried[0] == found.plan.schedule
     faster = [each for each in planned if each.plan.overhead < found.plan.overhead]
@@ -327,7 +327,7 @@ def test_where_memory_is_known_the_fastest_plan_that_fits_is_tried_first(
 
 
 def test_what_a_trial_run_shows_to_be_left_is_used_by_a_faster_plan(
-    known_memory: Situation,
+    known_memory: Question,
 ) -> None:
     """On a device that wastes nothing, so that it holds less than forecast."""
     graph = known_memory.extracted.graph
@@ -342,7 +342,7 @@ def test_what_a_trial_run_shows_to_be_left_is_used_by_a_faster_plan(
     assert device.held[0] < (found.plan.measured_peak or 0) <= known_memory.budget
 
 
-def test_a_plan_that_held_too_much_corrects_the_next_one(known_memory: Situation) -> None:
+def test_a_plan_that_held_too_much_corrects_the_next_one(known_memory: Question) -> None:
     device = as_forecast(known_memory, 1.15)
     found = PlanSearch(known_memory, "auto", "free", 8.0, device).run()
     assert found.keeps
@@ -352,23 +352,23 @@ def test_a_plan_that_held_too_much_corrects_the_next_one(known_memory: Situation
 
 @pytest.mark.parametrize("misses", sweep([2, 1, 3, 4, 5, 6]))
 def test_no_plan_is_taken_without_a_trial_run_where_others_missed(
-    known_memory: Situation, misses: int
+    known_memory: Question, misses: int
 ) -> None:
     """However many plans by chance held a little more than forecast."""
-    situation = known_memory
-    extracted, resident = situation.extracted, situation.resident
-    allowed = situation.budget - resident
+    question = known_memory
+    extracted, resident = question.extracted, question.resident
+    allowed = question.budget - resident
 
     def activations(schedule: Schedule) -> float:
-        expected = forecast(extracted, schedule, resident, layouts=[LAYOUT]).typical - resident
+        expected = forecast_here(extracted, schedule, resident, layouts=[LAYOUT]).typical - resident
         return max(expected, 1.001 * allowed) if len(device.tried) <= misses else expected
 
     device = Device(resident, activations)
     try:
-        plan = PlanSearch(situation, "auto", "free", 4.0, device).run().plan
+        plan = PlanSearch(question, "auto", "free", 4.0, device).run().plan
     except BudgetError:  # on a busy machine few plans are found
-        assert min(device.held) > situation.budget
+        assert min(device.held) > question.budget
     else:
         assert len(device.tried) > misses
         assert plan.measured_peak is not None
-        assert plan.measured_peak <= situation.budget
+        assert plan.measured_peak <= question.budget

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import parse_request
 from tests import dense_steps

@@ -8,6 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.planning.preparation import prepared
 from checkmate_tf.planning.request import parse_request
 from checkmate_tf.trace.program import resolve
@@ -21,7 +22,7 @@ def said_of(concrete):
     request = parse_request(0.5, "auto", None, "roofline", 1.0, "free", True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _, notes = prepared(resolve(concrete, None), request, None)
+        _, notes = prepared(resolve(concrete, None), request, current_device())
     return notes, codes(caught)
 
 

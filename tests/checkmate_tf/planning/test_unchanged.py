@@ -10,17 +10,17 @@ import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.planning.expectation import Expectation
 from checkmate_tf.planning.plan_maker import PlanMaker
-from checkmate_tf.planning.situation import Situation
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.unchanged import plain_instead
 
 BUDGET = 1000
 
 
 @pytest.fixture(scope="module")
-def situation() -> Situation:
+def question() -> Question:
     function = tf.function(lambda x: tf.reduce_sum(tf.exp(x)))
     extracted = extract_step(function.get_concrete_function(tf.TensorSpec((8,))))
-    return Situation(extracted, 10, BUDGET, 0, BUDGET, ())
+    return Question(extracted, 10, BUDGET, 0, BUDGET, ())
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def situation() -> Situation:
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*no plan saves memory")
-def test_the_unchanged_step_runs_where_no_plan_takes_less(situation, measured, needs, runs):
-    asked = replace(situation, measured_baseline_peak=measured)
+def test_the_unchanged_step_runs_where_no_plan_takes_less(question, measured, needs, runs):
+    asked = replace(question, measured_baseline_peak=measured)
     unchanged = PlanMaker(asked, Expectation(asked), None).unchanged()
     found = plain_instead(asked, unchanged, needs)
     assert (found is not None) == runs

@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.layout import address_of
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.layout import address_of
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning import variable_places
 from checkmate_tf.planning.preparation import prepared
 from checkmate_tf.planning.request import parse_request
@@ -170,7 +171,11 @@ def test_a_write_in_place_is_seen_also_long_after(step):
 def test_planning_begins_with_it(step):
     """Else variables that are first written in training take their memory from the budget."""
     program, variables, _ = step
-    prepared(program, parse_request(0.5, "auto", None, "roofline", 1.0, "free", True), None)
+    prepared(
+        program,
+        parse_request(0.5, "auto", None, "roofline", 1.0, "free", True),
+        current_device(),
+    )
     places = {np.asarray(each.value()).ctypes.data for each in variables}
     assert len(places) == COUNT
 

@@ -7,9 +7,9 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf import CheckmateWarning
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.compiled import search
-from checkmate_tf.rewriting.rewrite import rewrite
+from checkmate_tf.program.rewrite import rewrite
 from checkmate_tf.sizing.arguments import parse_step
 from checkmate_tf.sizing.without_xla import say_it_leaves_xla
 from profiles.measure.compilation import compiled_memory

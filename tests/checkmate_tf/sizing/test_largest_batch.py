@@ -11,8 +11,9 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf import CheckmateError
-from checkmate_tf.memory import measure
-from checkmate_tf.memory.measure import held_bytes, measure_peak
+from checkmate_tf.devices import cpu
+from checkmate_tf.devices.current import planned_as
+from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.sizing import question as question_module
 from solvers import Status, simulate, solve
 from tests.dense_steps import dense_model
@@ -180,9 +181,9 @@ def test_a_step_that_reads_its_batch_size_while_it_is_traced():
 def test_without_the_memory_there_is_no_trial_run(question, monkeypatch, tmp_path):
     step, batch, _ = question
     (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:    2048 kB\n")
-    monkeypatch.setattr(measure, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(measure, "default_device", lambda: "CPU:0")
-    found = checkmate_tf.largest_batch(step, 2**40, batch, time_limit=1)
+    monkeypatch.setattr(cpu, "_MEMORY", tmp_path / "meminfo")
+    with planned_as(cpu.Cpu("CPU:0")):
+        found = checkmate_tf.largest_batch(step, 2**40, batch, time_limit=1)
     assert "free here, less than the budget" in found.confirmation
     assert found.step is None
 

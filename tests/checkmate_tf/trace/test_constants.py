@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.rewriting.rewrite import as_function
+from checkmate_tf.program.rewrite import as_function
 from checkmate_tf.trace.constants import folded_constants
 from checkmate_tf.trace.sizes import tensor_bytes
 from solvers import Schedule

@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.rewriting.rewrite import as_function
+from checkmate_tf.program.in_place import in_place
+from checkmate_tf.program.rewrite import as_function
 from checkmate_tf.trace.momentum_updates import KERNEL, has_same_bits
 from checkmate_tf.trace.program import resolve
-from checkmate_tf.trace.repeatability import updates_in_place
 from profiles.devices import default_device
 from solvers import Schedule
 from tests.costs import sweep
@@ -59,7 +59,7 @@ def test_a_model_trains_to_the_same_bits(monkeypatch, name):
     begin = [each.numpy() for each in variables]
     runs = [rewritten(concrete)]
     assert len(kernels(runs[0])) == len(model.trainable_variables)
-    monkeypatch.setattr("checkmate_tf.trace.repeatability.momentum_updates", lambda *_: [])
+    monkeypatch.setattr("checkmate_tf.program.in_place.momentum_updates", lambda *_: [])
     runs.append(rewritten(tf.function(model.train_step).get_concrete_function(batch)))
     assert not kernels(runs[1])
     trained = []
@@ -242,12 +242,12 @@ def test_what_the_kernel_replaces_is_not_counted():
         update(weight, slot, tf.tanh(gradient))
 
     program = resolve(step.get_concrete_function(tf.TensorSpec(SHAPE)))
-    updates = updates_in_place(program)
+    updates = in_place(program)
     ((last, kernel),) = updates.kernels.items()
     assert program.operations[last].type == "AssignAddVariableOp"
     kinds = sorted(program.operations[each].type for each in updates.left_out)
     assert kinds == ["AssignVariableOp", "Mul", "Mul", "Sub"]
-    (read,) = updates.reads(program, last)
+    (read,) = kernel.reads
     assert program.operations[read.producer].type == "Tanh"
     assert kernel.inputs[0].name != kernel.inputs[1].name
 

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from checkmate_tf import measure_peak, rematerialize
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.measure import held_bytes
-from checkmate_tf.rewriting.rewrite import as_function
+from checkmate_tf.program.rewrite import as_function
 from solvers import Schedule
 from solvers.local_search.least_memory import find_least_memory
 from tests.messages import warns

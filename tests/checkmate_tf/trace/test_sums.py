@@ -20,7 +20,7 @@ SCRIPT = """
     import numpy as np
     import tensorflow as tf
     from checkmate_tf.graph.extraction import extract_step
-    from checkmate_tf.rewriting.rewrite import rewrite_extracted
+    from checkmate_tf.program.rewrite import rewrite_extracted
     from solvers import Schedule
 
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})

@@ -11,7 +11,7 @@ import tensorflow as tf
 import checkmate_tf
 import solvers
 from checkmate_tf import CheckmateWarning
-from checkmate_tf.rewriting.rewrite import rewrite
+from checkmate_tf.program.rewrite import rewrite
 from profiles.measure.compilation import compiled_memory
 from solvers import SOLVERS, Schedule
 from tests.dense_steps import loss_and_gradient, some_weights

@@ -29,10 +29,11 @@ MEASURED = """
 import json
 import tensorflow as tf
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes, measure_peak, reserve
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes, measure_peak
 from tests.dense_steps import loss_and_gradient, some_weights
 
-reserve(1 << 28)
+current_device().reserve(1 << 28)
 step, spec = loss_and_gradient(some_weights(), 6), tf.TensorSpec((2048, 64))
 result = checkmate_tf.tradeoff(step, spec, points=5, order="fixed", time_limit=4, trial_run=True)
 x = tf.random.stateless_normal(spec.shape, (1, 2))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.workloads import models, trial
 from checkmate_tf.workloads.data import batches_of
 from checkmate_tf.workloads.models import Workload, compiled, gpt, residual, unet

@@ -14,6 +14,7 @@ from profiles.operation import Operation, TensorSize
 from profiles.profile import Measurement, Profile
 
 LARGE, SMALL = TensorSize("float32", (1024, 1024)), TensorSize("float32", (8,))
+BEYOND = TensorSize("float32", (1 << 16, 1 << 15))
 
 
 class Laboratory:
@@ -46,6 +47,7 @@ def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
         ("Relu", LARGE, 0, 0, 0),  # needs none, as is known
         ("Stateful", LARGE, 0, 1, 1),
         ("Uncounted", LARGE, 0, 1, 1),
+        ("Softmax", BEYOND, 0, 0, 1),  # whose kernel would end the process of a GPU
     ],
 )
 def test_every_signature_is_measured_once(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import ComputationGraph, Node, Schedule, Status, simulate, solve
-from solvers.checkpointing.feng_huang import feng_huang_plans, least_pieces
+from solvers.checkpointing.feng_huang import Pieces, feng_huang_plans
 from solvers.checkpointing.independent_segments import divide
 from solvers.checkpointing.pieces import piece_matrices
 from solvers.graph import input_order_peak
@@ -68,7 +68,7 @@ def by_brute_force(graph: ComputationGraph) -> int:
 
 @given(graphs())
 def test_the_least_objective_is_that_of_brute_force(graph: ComputationGraph) -> None:
-    found = least_pieces(graph)
+    found = Pieces(graph).least()
     assert found.objective == value(graph, set(found.checkpoints))
     assert found.objective == by_brute_force(graph)
 
@@ -83,7 +83,7 @@ def test_what_three_nodes_bound_is_cut_as_a_whole() -> None:
     rigid = [each for each in divide(connected, 0, 8).segments if each.kind == "rigid"]
     assert [(each.start, each.end, each.cuts) for each in rigid] == [(0, 8, (1, 2, 6, 7))]
     # Its corners and ends are cut, and the side in the middle, so that 3 and 5 are pieces.
-    found = least_pieces(bridge)
+    found = Pieces(bridge).least()
     assert found.checkpoints == (0, 1, 2, 4, 6, 7, 8)
     assert found.objective == by_brute_force(bridge) == 6 + 50 + 50
 
@@ -120,7 +120,7 @@ def test_a_network_of_residuals_needs_about_its_square_root() -> None:
         layers += [Layer("a", 1, 1), Layer("b", 1, 1), Layer("sum", 1, 1)]
         layers[-1] = Layer("sum", 1, 1, inputs=(first, first + 2))
     graph = layer_graph("residuals", layers)
-    assert least_pieces(graph).objective == pytest.approx(4 * 2 * (3 * blocks) ** 0.5, rel=0.1)
+    assert Pieces(graph).least().objective == pytest.approx(4 * 2 * (3 * blocks) ** 0.5, rel=0.1)
     solution = solve(graph, 0.3, "feng_huang")
     assert solution.schedule is not None
     assert solution.cost is not None

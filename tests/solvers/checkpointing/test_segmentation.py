@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.paper.chains_direct import (
+    objective_revised,
+    segment_revised_directly,
+    segment_sum_directly,
+)
 from solvers.checkpointing.segmentation import (
     Segmentation,
-    objective_revised,
     objective_sum,
     objective_traced,
     segment_revised,
     segment_sum,
     segment_traced,
-)
-from solvers.checkpointing.segmentation_direct import (
-    segment_revised_directly,
-    segment_sum_directly,
 )
 from tests.costs import sweep
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf import CheckmateWarning
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.request import parse_request
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights

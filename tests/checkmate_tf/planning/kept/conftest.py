@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning import baseline, planner
 from tests.checkmate_tf.planning.kept.starts import DEPTH
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights

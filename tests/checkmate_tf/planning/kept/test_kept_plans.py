@@ -14,12 +14,12 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf import planning_display
+from checkmate_tf import progress
 from checkmate_tf.cli.main import main
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.current import current_device, planned_as
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.kept.plan_store import plan_files
 from checkmate_tf.planning.monitor import BudgetWatch
-from checkmate_tf.planning.trial import trial_run
 from solvers import CheckmateError, CheckmateWarning, simulate
 from tests.checkmate_tf.planning.kept.starts import DEPTH, RULE, start
 from tests.dense_steps import loss_and_gradient, some_weights
@@ -35,7 +35,7 @@ def made(step, x, tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CHECKMATE_TF_PLANS", str(folder))
-        patch.setattr(planning_display, "announce", lambda code, line, show=None: said.append(line))
+        patch.setattr(progress, "announce", lambda code, line, show=None: said.append(line))
         kept, result = start(step, x)
     return folder, kept, result, said
 
@@ -70,10 +70,10 @@ def test_the_second_time_nothing_is_searched_for_or_tried(made, first, step, x, 
 
 
 def test_a_kept_plan_runs_before_training_where_the_first_run_holds_more(
-    made, first, step, x, searches, monkeypatch
+    made, first, step, x, searches
 ):
-    monkeypatch.setattr(trial_run, "tries_kernels", lambda: True)
-    second, result = start(step, x)
+    with planned_as(replace(current_device(), tries_kernels=True)):
+        second, result = start(step, x)
     assert searches == []
     assert "trials" in second.plan.seconds
     assert second.plan.first_peak > second.plan.graph.fixed_bytes

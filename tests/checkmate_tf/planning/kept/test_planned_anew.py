@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.trial import trial_run
 from tests.checkmate_tf.planning.kept.starts import DEPTH, start
 from tests.messages import announces, warns

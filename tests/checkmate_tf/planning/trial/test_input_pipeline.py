@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.trial.input_pipeline import batches_like
 from checkmate_tf.planning.variable_places import outside_tensor
 

@@ -6,6 +6,7 @@ import random
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -14,12 +15,14 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from checkmate_tf.devices.cpu import NO_HIGHER_STEPS
+from checkmate_tf.devices.current import current_device, planned_as
+from checkmate_tf.devices.device import Device
+from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.measure import held_bytes, measure_peak
 from checkmate_tf.planning.settings import (
     EQUAL_STEPS,
     FIRST_TRIAL_STEPS,
-    NO_HIGHER_STEPS,
     TRIAL_STEPS,
     UNCHANGED_STEPS,
 )
@@ -92,7 +95,7 @@ def test_fewer_steps_where_they_repeat_themselves(more):
     assert FIRST_TRIAL_STEPS < steps <= TRIAL_STEPS if more else steps == EQUAL_STEPS
 
 
-def test_a_step_in_which_kernels_are_tried_is_not_held_against_a_plan(monkeypatch):
+def test_a_step_in_which_kernels_are_tried_is_not_held_against_a_plan():
     rows = tf.Variable(1 << 22)
 
     def step(x):
@@ -104,31 +107,31 @@ def test_a_step_in_which_kernels_are_tried_is_not_held_against_a_plan(monkeypatc
     counted = run_in_order(step)
     assert counted.first is None
     assert counted.peaks[0] > max(counted.peaks[1:]) + (4 << 20)
-    monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
-    tried = run_in_order(step)
+    with planned_as(replace(current_device(), tries_kernels=True)):
+        tried = run_in_order(step)
     assert tried.first > max(tried.peaks) + (4 << 20)
     assert len(tried.peaks) == len(counted.peaks) - 1
     assert rows.numpy() == 1 << 22
 
 
-def test_an_unchanged_step_runs_until_none_holds_more(monkeypatch):
+def test_an_unchanged_step_runs_until_none_holds_more():
     extracted = extraction_of(lambda x: tf.reduce_sum(tf.exp(x)))
     assert len(run_unchanged(extracted)) == NO_HIGHER_STEPS + 1
     growing = run_unchanged(random_rows(1 << 20))
     has_settled = max(growing[:-NO_HIGHER_STEPS]) == max(growing)
     assert has_settled or len(growing) == UNCHANGED_STEPS
     assert max(growing) > 2 * growing[0]
-    monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
-    assert len(run_unchanged(extracted)) == UNCHANGED_STEPS
+    with planned_as(Device("CPU:0")):
+        assert len(run_unchanged(extracted)) == UNCHANGED_STEPS
 
 
-def test_a_process_warms_up_only_where_kernels_are_tried(monkeypatch):
+def test_a_process_warms_up_only_where_kernels_are_tried():
     variable = tf.Variable(tf.ones((512, 512)))
     extracted = extraction_of(lambda x: x + tf.reduce_sum(variable.assign_add(tf.exp(variable))))
     in_order = Schedule(range(len(extracted.graph)))
     assert warm_up(extracted, in_order, 0) is None
-    monkeypatch.setattr(trial_run_module, "tries_kernels", lambda: True)
-    run = warm_up(extracted, in_order, 0)
+    with planned_as(replace(current_device(), tries_kernels=True)):
+        run = warm_up(extracted, in_order, 0)
     assert run.peaks == ()
     assert run.first > 2 * variable.numpy().nbytes
     assert (variable.numpy() == 1).all()

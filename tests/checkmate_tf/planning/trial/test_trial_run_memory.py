@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.memory.measure import held_bytes, measure_peak
+from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.planning.trial import trial_run as trial_run_module
 from checkmate_tf.planning.trial.trial_run import TrialRunError, run_for_trial
 from checkmate_tf.planning.variable_places import variables_movable
@@ -52,7 +52,7 @@ import gc, json
 import tensorflow as tf
 from checkmate_tf import rematerialize
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.measure import measure_peak
+from checkmate_tf.devices.measure import measure_peak
 from checkmate_tf.planning.trial.trial_run import run_for_trial
 from checkmate_tf.planning.variable_places import variables_movable
 from solvers import Schedule
@@ -114,9 +114,9 @@ AT_A_WALL = """
 import functools
 import tensorflow as tf
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.memory.measure import held_bytes
+from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning.plan_search import PlanSearch
-from checkmate_tf.planning.situation import Situation
+from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.trial.trial_run import run_for_trial
 weights = [tf.Variable(tf.ones((512, 512)) / 512) for _ in range(16)]
 @tf.function
@@ -130,9 +130,9 @@ def step(x):
     return loss
 extracted = extract_step(step.get_concrete_function(tf.TensorSpec((512, 512))))
 held = held_bytes()
-situation = Situation(extracted, held, 42 << 20, 0, 50 << 20, ())
+question = Question(extracted, held, 42 << 20, 0, 50 << 20, ())
 trial_run = functools.partial(run_for_trial, extracted)
-plan = PlanSearch(situation, "linearized_greedy", "fixed", 1.0, trial_run).run().plan
+plan = PlanSearch(question, "linearized_greedy", "fixed", 1.0, trial_run).run().plan
 print(plan.measured_peak, *plan.notes, held_bytes() - held < 2**16, all(
     bool(tf.reduce_all(each == 1 / 512)) for each in weights))
 """

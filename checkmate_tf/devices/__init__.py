@@ -1,0 +1,1 @@
+"""Devices: how operations are ordered there, and what their allocators hold and count."""

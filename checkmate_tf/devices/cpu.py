@@ -1,0 +1,126 @@
+"""A CPU: one operation after the other, in the memory of the host."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from checkmate_tf.devices.device import Device, Order, take_one_piece
+from checkmate_tf.devices.layout import MemoryLayout, memory_layout
+from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
+from profiles.tensorflow_internals import one_dnn_is_on
+
+_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
+"""The environment variable that limits the CPU's allocator."""
+
+_MEMORY = Path("/proc/meminfo")
+
+_CONTAINER_LIMIT, _CONTAINER_USE = (
+    Path("/sys/fs/cgroup") / f"memory.{name}" for name in ("max", "current")
+)
+
+BATCHES_AHEAD = 4
+"""Batches that the input pipeline of `fit` has ready beside the one of the step. They lie in the
+memory that a budget counts."""
+
+NO_HIGHER_STEPS = 2
+"""Steps in a row that held no more than one before: the highest is taken to be found."""
+
+
+@dataclass(frozen=True)
+class Cpu(Device):
+    """See `Device`.
+
+    Of ten steps that repeat what a trial run did one holds up to 0.5 % more; with an input pipeline
+    up to a batch, for which room is left as well.
+    """
+
+    order: Order = Order.IN_TURN
+    tries_kernels: bool = False
+    moves_values: bool = True
+    scatter: float = 0.01
+    is_host: bool = True
+    copies_early: bool = True
+    has_exact_compiler: bool = False  # its allocator gives XLA a larger piece where it has one
+
+    def counted_by(self) -> str:
+        """See `Device`.
+
+        Example:
+            >>> Cpu("CPU:0").counted_by().partition(",")[0] in (
+            ...     "", "TensorFlow's BFC allocator", "oneDNN's allocator"
+            ... )
+            True
+        """
+        if held_bytes(self.name) is None:
+            return ""
+        if not counts_small_buffers():
+            return "oneDNN's allocator, but for buffers below 256 KiB"
+        return "oneDNN's allocator" if one_dnn_is_on() else "TensorFlow's BFC allocator"
+
+    def size(self) -> int | None:
+        """The least of what its allocator, the container and the host may have."""
+        limit = self.limit()
+        known = [*([] if limit is None else [limit]), *_said(_MEMORY, "MemTotal")]
+        with suppress(OSError, ValueError):  # no container, or one without a limit ("max")
+            known.append(int(_CONTAINER_LIMIT.read_text()))
+        return min(known, default=None)
+
+    def limit(self) -> int | None:
+        """See `Device`."""
+        with suppress(KeyError, ValueError):
+            return int(os.environ[_LIMIT]) << 20
+        return None
+
+    def free(self) -> int | None:
+        """See `Device`; what the container may still have counts, too."""
+        known = _said(_MEMORY, "MemAvailable")
+        with suppress(OSError, ValueError):
+            limit, used = (int(each.read_text()) for each in (_CONTAINER_LIMIT, _CONTAINER_USE))
+            known.append(max(0, limit - used))
+        return min(known, default=None)
+
+    def left(self) -> int | None:
+        """See `Device`: a system kills what takes too much. A GPU's allocator just says so."""
+        free, limit = self.free(), self.limit()
+        left = [] if free is None else [free]
+        if limit is not None:
+            left.append(limit - (held_bytes() or 0))
+        return min(left, default=None)
+
+    def reserve(self, size: int) -> None:
+        """See `Device`; memory that nobody writes to costs nothing here."""
+        take_one_piece(size)
+
+    def layout(self, captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
+        """See `Device`."""
+        if held_bytes() is None or not counts_small_buffers():
+            return None
+        return memory_layout(captured, size)
+
+    def batches_held(self, already: int = 0, several_at_once: bool = False) -> int:
+        """See `Device`."""
+        return max(1, 1 + BATCHES_AHEAD - already)
+
+    def has_seen_enough(self, peaks: Sequence[int]) -> bool:
+        """Whether the last steps held no more than one before them."""
+        before = peaks[:-NO_HIGHER_STEPS]
+        return bool(before) and max(peaks) == max(before)
+
+    def peak_of_unchanged(self, peaks: Sequence[int]) -> int:
+        """The highest: threads change the order of operations."""
+        return max(peaks)
+
+
+def _said(path: Path, what: str) -> list[int]:
+    """Bytes that the system says of itself, if it does."""
+    try:
+        found = re.search(rf"^{what}:\s*(\d+) kB", path.read_text(), re.MULTILINE)
+    except OSError:
+        return []
+    return [int(found[1]) << 10] if found else []

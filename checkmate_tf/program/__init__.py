@@ -1,0 +1,1 @@
+"""A schedule in, the instructions that run it out; what they hold, and the function they become."""

@@ -1,0 +1,188 @@
+"""What the device's allocator will hold while a schedule runs, step after step.
+
+The memory model of the solvers counts live bytes; an allocator holds more. Its rules are known, so
+a few dozen steps are simulated. How much more it holds follows from how its free pieces lie: where
+that is known, steps that run in one order are forecast to a hundredth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from statistics import mean, median, stdev
+
+from checkmate_tf.devices.allocator import BestFitAllocator, NoPieceError
+from checkmate_tf.devices.device import Device
+from checkmate_tf.devices.layout import MemoryLayout
+from checkmate_tf.graph.extraction import Extraction
+from checkmate_tf.program.instructions import Instructions
+from checkmate_tf.program.lower import lower
+from checkmate_tf.trace.program import Program
+from checkmate_tf.trace.sizes import variable_bytes
+from solvers import Schedule
+
+_STEPS = 32
+
+_DEVIATIONS = 3.0
+"""Standard deviations above the mean that a step's peak rarely exceeds."""
+
+_HIGHEST_OF_TEN = 1.54
+"""The same for the highest of ten normally distributed ones, on average."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a few dozen steps hold.
+
+    Attributes:
+        peaks: bytes held at most in each of them, in order.
+        exhausts: at the allocator's limit one of them finds no piece that is large enough.
+    """
+
+    peaks: tuple[int, ...]
+    exhausts: bool = False
+
+    @property
+    def typical(self) -> int:
+        """The median of the steps' peaks."""
+        return int(median(self.peaks))
+
+    @property
+    def highest_of_ten(self) -> int:
+        """The highest peak to expect in ten steps."""
+        return int(mean(self.peaks) + _HIGHEST_OF_TEN * stdev(self.peaks))
+
+    @property
+    def worst(self) -> int:
+        """As much as a step rarely exceeds."""
+        return max(*self.peaks, int(mean(self.peaks) + _DEVIATIONS * stdev(self.peaks)))
+
+
+def forecast(
+    program: Program,
+    instructions: Instructions,
+    held: int = 0,
+    limit: int | None = None,
+    layouts: Sequence[MemoryLayout] = (),
+) -> Forecast:
+    """Simulate the allocator for a few dozen steps.
+
+    Args:
+        program: the step.
+        instructions: of it, in the order in which they run.
+        held: bytes that the device holds before the step; what is more than the step's own
+            variables and inputs stays beside it all the time.
+        limit: bytes that the allocator has in all, gaps between buffers included.
+        layouts: of the memory in which the steps may run, each of which gets such steps; else
+            variables lie in one block, and nothing beside them.
+    """
+    simulations = [_laid_out(program, layout) for layout in layouts]
+    peaks: list[int] = []
+    beside = 0
+    for simulation in simulations or [_in_one_block(program, BestFitAllocator())]:
+        beside = max(0, held - simulation.allocator.held)
+        peaks += [peak + beside for peak in simulation.steps(instructions, _STEPS)]
+    exhausts = limit is not None and _exhausts(program, instructions, limit - beside)
+    return Forecast(tuple(peaks), exhausts)
+
+
+def forecast_of(
+    extraction: Extraction,
+    schedule: Schedule,
+    device: Device,
+    held: int = 0,
+    limit: int | None = None,
+    layouts: Sequence[MemoryLayout] = (),
+) -> Forecast:
+    """As `forecast`, of what a schedule becomes on a device."""
+    instructions = lower(extraction, schedule, device)
+    return forecast(extraction.program, instructions, held, limit, layouts)
+
+
+def _exhausts(program: Program, instructions: Instructions, limit: int) -> bool:
+    try:
+        for _ in _in_one_block(program, BestFitAllocator(limit)).steps(instructions, _STEPS):
+            pass
+    except NoPieceError:
+        return True
+    return False
+
+
+def _in_one_block(program: Program, allocator: BestFitAllocator) -> _Simulation:
+    """The step's variables in an `allocator`, and behind them its inputs."""
+    captured = program.captured
+    sizes = {id(handle): variable_bytes(inner) for inner, handle in captured}
+    address = {handle: allocator.allocate(size) for handle, size in sizes.items() if size}
+    allocator.allocate(max(1, program.fixed_bytes - sum(sizes.values())))
+    return _Simulation(program, allocator, address)
+
+
+def _laid_out(program: Program, layout: MemoryLayout) -> _Simulation:
+    """The step's variables where they lie, and what comes before it."""
+    variables = layout.variables
+    allocator = BestFitAllocator.laid_out(layout.free, variables.values(), layout.endless)
+    for size in layout.arriving:
+        allocator.allocate(size)
+    address = {handle: place for handle, (place, _) in variables.items()}
+    return _Simulation(program, allocator, address)
+
+
+class _Simulation:
+    """An allocator with a step's variables in it."""
+
+    def __init__(
+        self, program: Program, allocator: BestFitAllocator, address: dict[int, int]
+    ) -> None:
+        """The variables lie in `allocator`, at the `address` of each, by the id of its handle."""
+        self.allocator = allocator
+        self.address = address
+        self.handle = {inner.name: id(handle) for inner, handle in program.captured}
+
+    def steps(self, instructions: Instructions, count: int) -> Iterator[int]:
+        """The peaks of `count` steps, one after the other.
+
+        Where a step begins with the memory that an earlier one began with, all that follows repeats
+        what followed then.
+        """
+        returned: list[int] = []
+        peaks: list[int] = []
+        begun: dict[Hashable, int] = {}  # what a step began with, and its number
+        while len(peaks) < count:
+            memory = self.allocator.free_pieces, tuple(self.address.items()), tuple(returned)
+            if memory in begun:
+                period = peaks[begun[memory] :]
+                yield from islice(cycle(period), count - len(peaks))
+                return
+            begun[memory] = len(peaks)
+            self.allocator.reset_peak()
+            results = self._step(instructions)
+            for address in returned:  # the caller drops the results of the step before
+                self.allocator.release(address)
+            returned = results
+            peaks.append(self.allocator.peak)
+            yield peaks[-1]
+
+    def _step(self, instructions: Instructions) -> list[int]:
+        allocator = self.allocator
+        address: dict[int, int] = {}
+        *running, returned = instructions
+        for each in running:
+            copies = [allocator.allocate(size) for size in each.copies]
+            for buffer, size in each.writes:
+                address[buffer] = allocator.allocate(size)
+            if each.workspace:
+                allocator.release(allocator.allocate(each.workspace))
+            for copy in copies:
+                allocator.release(copy)
+            if each.assigns is not None:
+                variable, buffer = each.assigns
+                handle = self.handle.get(variable)
+                if handle in self.address:
+                    allocator.release(self.address[handle])
+                    self.address[handle] = address.pop(buffer)
+                else:
+                    allocator.release(address.pop(buffer))
+            for buffer in each.frees:
+                allocator.release(address.pop(buffer))
+        return [address[buffer] for buffer in returned.frees]
