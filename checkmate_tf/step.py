@@ -183,7 +183,10 @@ class RematerializedStep:
             run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
             return run(*arguments[0], **arguments[1])
         except Exception as error:
-            raise error.with_traceback(users_lines(error)) from error.__cause__
+            error.__traceback__ = users_lines(error)
+            if isinstance(error, CheckmateError):  # what this package tried before is no news
+                error.__suppress_context__ = True
+            raise error  # and not `raise`, which brings its lines back in Python 3.10
 
     def _on_all_replicas(self, context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The step as it is for one of several replicas, which are planned and run together."""

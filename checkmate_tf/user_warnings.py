@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import PurePath
 from types import FrameType, TracebackType
 
@@ -14,9 +17,23 @@ _INSIDE = frozenset({"checkmate_tf", "profiles", "solvers", "tensorflow", "keras
 _GENERATED = "__autograph_generated_file"
 """How the files begin into which autograph writes the user's functions anew."""
 
+_UNSAID: ContextVar[frozenset[str]] = ContextVar("unsaid", default=frozenset())
+
+
+@contextmanager
+def left_unsaid(*codes: str) -> Iterator[None]:
+    """Warnings of these codes are not given inside: what calls this says it in its own words."""
+    token = _UNSAID.set(_UNSAID.get() | frozenset(codes))
+    try:
+        yield
+    finally:
+        _UNSAID.reset(token)
+
 
 def warn_user(code: str, message: str) -> None:
     """Warn about the innermost line that belongs neither to this package nor to TensorFlow."""
+    if code in _UNSAID.get():
+        return
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and not _is_users(frame):

@@ -37,6 +37,10 @@ class Status(str, Enum):
         return self.value
 
 
+class Enough(KeyboardInterrupt):
+    """Raised by `Problem.on_progress`: the solver is to answer now, with what it has."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """What a running solver reports.
@@ -64,8 +68,8 @@ class Problem:
         time_limit: seconds after which the solver answers with what it has.
         order: "fixed" keeps first computations in input order, "free" may change it.
         seed: of everything random.
-        on_progress: called with every improvement, for progress bars; may raise
-            `KeyboardInterrupt` to stop the solver, which then answers with what it has.
+        on_progress: called with every improvement, for progress bars; may raise `Enough` to stop
+            the solver, which then answers with what it has, as it does after Ctrl-C.
         options: what only some solvers know, like `backend`.
     """
 

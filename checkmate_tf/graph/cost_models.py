@@ -97,9 +97,9 @@ def step_costs(
         except CheckmateError as error:  # the default: no reason to train without a plan
             return StepCosts(Roofline(ceilings), (f"costs are of no measured device: {error}",))
     operations = [each.operation for each in step_operations(program)]
-    if isinstance(costs, str):
-        costs = survey(operations, device, progress)
-    model = ProfiledCosts(costs, ceilings)
+    profile = survey(operations, device, progress) if costs == "profile" else costs
+    assert isinstance(profile, Profile), f"no dispatch for the cost model {costs!r}"
+    model = ProfiledCosts(profile, ceilings)
     return StepCosts(model, notes_on(model, operations, device))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from checkmate_tf.sizing.question import Asked
 from checkmate_tf.sizing.result import NoBatchError
 from checkmate_tf.sizing.search import Answer, Question
 from checkmate_tf.sizing.sized_step import SizedStep
+from checkmate_tf.user_warnings import left_unsaid
 from solvers import BudgetError
 
 _PLANS = 5
@@ -32,6 +32,14 @@ A batch a little smaller often fails for the same reason, so each step down is a
 
 _NEAR = 0.02
 """Share of a batch: between a plan that holds and one that doesn't, no other one is made."""
+
+_OF_LEANEST_PLANS = (
+    "leanest-plan-over-budget",
+    "leanest-plan-runs",
+    "kept-plan-over-budget",
+    "free-memory-in-pieces",
+)
+"""Warnings of plans that are not taken: what is wrong with them is said in the answer."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +118,7 @@ class PlansInFull:
     def _plan(self, size: int) -> tuple[Plan | None, str]:
         """A plan for a batch of `size` that holds, or why there is none."""
         try:
-            with warnings.catch_warnings():
-                # Of plans that are not taken; what is wrong with them is said in the answer.
-                warnings.filterwarnings("ignore", "checkmate_tf: .*leanest")
+            with left_unsaid(*_OF_LEANEST_PLANS):
                 planned = self._planned_in_full(size)
         except BudgetError as error:
             return None, str(error)

@@ -16,7 +16,7 @@ from solvers import Progress, Schedule, Solution, simulate, solve
 from solvers.graph.bounds import memory_bound
 from solvers.local_search.chain import compile_kernels
 from solvers.local_search.least_memory import find_least_memory
-from solvers.problem import Order
+from solvers.problem import Enough, Order
 
 _ENOUGH = 1 + 1e-9
 """Costs are added in different orders."""
@@ -197,7 +197,7 @@ class _Search:
         def stop(progress: Progress) -> None:
             cheap = progress.cost is not None and progress.cost <= self.most_cost
             if cheap or (progress.bound is not None and progress.bound > self.most_cost):
-                raise KeyboardInterrupt  # to which a solver answers with what it has
+                raise Enough
 
         solution = solve(
             question.graph.at(size),

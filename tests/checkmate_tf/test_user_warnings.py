@@ -6,7 +6,7 @@ import warnings
 
 import tensorflow as tf
 
-from checkmate_tf.user_warnings import warn_user
+from checkmate_tf.user_warnings import left_unsaid, warn_user
 from tests.messages import codes
 
 
@@ -21,3 +21,13 @@ def test_a_warning_names_no_file_that_autograph_has_written():
         warnings.simplefilter("always")
         outer(tf.ones(3))
     assert [each.filename for each in caught if codes([each]) == ["anything"]] == [__file__]
+
+
+def test_what_is_left_unsaid_is_told_by_its_code():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with left_unsaid("first"), left_unsaid("second"):
+            for code in ("first", "second", "third"):
+                warn_user(code, "the same words")
+        warn_user("first", "the same words")
+    assert codes(caught) == ["third", "first"]

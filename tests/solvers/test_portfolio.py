@@ -6,6 +6,7 @@ from solvers import Progress, SolverError, Status, simulate, solve
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain
 from solvers.local_search.chain import compile_kernels
+from solvers.problem import Enough
 from tests.brute_force import budgets, cheapest, check_against_truth, random_graph
 from tests.messages import raises
 
@@ -52,10 +53,11 @@ def test_time_limit_and_progress(order: str) -> None:
     assert costs == sorted(costs, reverse=True)
 
 
-def test_an_interrupt_gets_the_incumbent() -> None:
+@pytest.mark.parametrize("how", [KeyboardInterrupt, Enough])
+def test_an_interrupt_gets_the_incumbent(how: type[BaseException]) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.cost is not None:
-            raise KeyboardInterrupt
+            raise how
 
     solution = solve(unit_chain(60), 0.3, "auto", 600, order="free", on_progress=interrupt)
     assert solution.status is Status.FEASIBLE

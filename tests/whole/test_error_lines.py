@@ -99,3 +99,50 @@ def test_a_run_time_error_names_the_users_line(function, outer):
     line = line_in(function)
     assert line in lines_named(tf.function(function), *arguments)
     assert line in lines_named(outer(rewritten(function)), *arguments)
+
+
+def explicit_chain(x):
+    try:
+        raise KeyError("first")
+    except KeyError as error:
+        raise ValueError("second") from error
+
+
+def implicit_chain(x):
+    try:
+        raise KeyError("first")
+    except KeyError:
+        raise ValueError("second")  # noqa: B904
+
+
+def cut_chain(x):
+    try:
+        raise KeyError("first")
+    except KeyError:
+        raise ValueError("second") from None
+
+
+@pytest.fixture
+def all_lines_shown():
+    """Else TensorFlow cuts the chain of every error that comes out of a tf.function."""
+    tf.debugging.disable_traceback_filtering()
+    yield
+    tf.debugging.enable_traceback_filtering()
+
+
+@pytest.mark.usefixtures("all_lines_shown")
+@pytest.mark.parametrize("function", [explicit_chain, implicit_chain, cut_chain])
+@pytest.mark.parametrize("autograph", [True, False])
+def test_an_error_brings_the_errors_before_it_as_in_the_plain_step(function, autograph):
+    def chain(step):
+        with pytest.raises(ValueError, match="second") as caught:
+            step(tf.ones(4))
+        found, error = [], caught.value
+        while error is not None:
+            found.append((type(error), error.__cause__ is None, error.__suppress_context__))
+            error = error.__cause__ or error.__context__
+        return found
+
+    plain = tf.function(function, autograph=autograph)
+    assert KeyError in [kind for kind, *_ in chain(plain)]
+    assert chain(checkmate_tf.rematerialize(plain, budget="50%")) == chain(plain)

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from checkmate_tf.graph import cost_models
 from checkmate_tf.graph.cost_models import check_cost_model, step_costs
 from checkmate_tf.graph.step_operations import step_operations
 from checkmate_tf.trace.program import resolve
@@ -116,6 +117,14 @@ def test_another_devices_profile_is_refused(tmp_path):
 def test_what_is_no_cost_model(costs):
     with raises(CheckmateError, "cost-model-unknown", "roofline, flops, device, profile"):
         check_cost_model(costs)
+
+
+def test_a_new_name_alone_measures_nothing(program, monkeypatch):
+    monkeypatch.setattr(cost_models, "COST_MODELS", (*cost_models.COST_MODELS, "new"))
+    measured = []
+    with pytest.raises(AssertionError, match="'new'"):
+        step_costs("new", program, lambda operations: measured.extend(operations) or ())
+    assert measured == []
 
 
 def test_a_device_that_cant_be_measured_costs_what_a_roofline_says(program, tmp_path, monkeypatch):
