@@ -13,12 +13,16 @@ import tensorflow as tf
 
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes
+from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs
 from checkmate_tf.sizing.examples import ExampleBatch, example_batch
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import is_model
 from checkmate_tf.trace.no_steps import why_no_step
 from profiles.tensorflow_internals import is_compiled_by_xla
 from solvers import Budget, BudgetError, CheckmateError, format_bytes, parse_budget
+
+ELSEWHERE = "planned for another device"
+"""Why nothing is to run on this one."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,27 @@ def _names(function: Any, arguments: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def parse_costs(costs: Any, not_here: str) -> Any:
+    """The costs of a step, where they are given; `not_here` says why nothing is to run, if so.
+
+    Raises:
+        CheckmateError: they are measured on this device all the same.
+
+    Example:
+        >>> parse_costs(None, ELSEWHERE)
+        'roofline'
+    """
+    if costs is None:
+        return default_costs(elsewhere=bool(not_here))
+    if not_here and costs in MEASURED_HERE:
+        raise CheckmateError(
+            "costs-measured-here",
+            f"costs={costs!r} measures on this device ({not_here}); give 'roofline', "
+            "'roofline:GPU', 'flops', or what checkmate_tf.load_profile returns",
+        )
+    return costs
+
+
 def parse_overhead(overhead: Any) -> float | None:
     """Understand an overhead: a share like 0.2 or "20%", or None for one more forward pass.
 
@@ -211,7 +236,7 @@ def parse_bytes(budget: Any, device_memory: Any) -> int:
 def why_not_here(device_memory: Any, budget: int) -> str:
     """Why no plan of `budget` bytes can be tried on this device; "" if one can."""
     if device_memory is not None:
-        return "planned for another device"
+        return ELSEWHERE
     free = current_device().free()
     there = None if free is None else free + (held_bytes() or 0)
     if there is not None and there < budget:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes
-from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs, known_workspaces
+from checkmate_tf.graph.cost_models import known_workspaces
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.interrupts import Interrupts, noted_interrupts
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
@@ -21,22 +21,24 @@ from checkmate_tf.sizing.arguments import (
     Target,
     parse_batch,
     parse_bytes,
+    parse_costs,
     parse_overhead,
     parse_step,
     why_not_here,
 )
 from checkmate_tf.sizing.compiled import CompiledPlans, compiled_question
 from checkmate_tf.sizing.examples import ExampleBatch
-from checkmate_tf.sizing.plans import GivenUp, PlansInFull
+from checkmate_tf.sizing.one_trace import traced_with
+from checkmate_tf.sizing.plans import GivenUp
 from checkmate_tf.sizing.question import Asked, question_of
 from checkmate_tf.sizing.result import LargestBatch, NoBatchError
 from checkmate_tf.sizing.search import Answer, search
 from checkmate_tf.sizing.sized_step import SizedStep
+from checkmate_tf.sizing.tried import TriedPlans
 from checkmate_tf.sizing.without_xla import say_it_is_compiled_elsewhere, say_it_leaves_xla
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.keras_models import forget_functions, models_of
-from checkmate_tf.trace.tracer import Tracer
 from profiles.devices import default_device
 from profiles.measure.compilation import NotCompilableError
 from profiles.profile import Profile
@@ -113,15 +115,8 @@ def largest_batch(
     is_compiled = target.is_compiled and device_memory is None
     # What XLA compiles does not run, so that it need not fit.
     not_here = "" if is_compiled else why_not_here(device_memory, size)
-    if costs is None:
-        costs = default_costs(elsewhere=bool(not_here))
+    costs = parse_costs(costs, not_here)
     request = parse_request(size, "auto", None, costs, time_limit, order, trial_run)
-    if not_here and costs in MEASURED_HERE:
-        raise CheckmateError(
-            "costs-measured-here",
-            f"costs={costs!r} measures on this device ({not_here}); give 'roofline', 'flops', or "
-            "what checkmate_tf.load_profile returns",
-        )
     example = parse_batch(batch, target)
     if target.is_compiled and not is_compiled:
         say_it_is_compiled_elsewhere()
@@ -170,16 +165,21 @@ class _Sizing:
         self.example = example
         self.asked = asked
         self.interrupts = interrupts
-        self.planner: Planner | CompiledPlanner = Planner(asked.request)
+        self.planner: Any = Planner(asked.request)
 
     def run(self) -> LargestBatch:
         with spoken_progress("largest batch:") as show:
             show("tracing the step")
-            self.sized = SizedStep(self._traced, self.example)
+            trace = partial(traced_with, self.target, compiled=self.is_compiled)
+            self.sized = SizedStep(trace, self.example)
             show("sizes of its tensors")
             self.question, notes = question_of(self.sized, self.asked, self.interrupts.pass_on)
-            if self.is_compiled:
-                self._compile(show)
+            if self.is_compiled:  # it is the compiler who says what is taken
+                show("compiling the step as it is")
+                self.planner = CompiledPlanner(self.asked.request)
+                self.question = compiled_question(
+                    self.question, self.sized, self.asked, self.planner, self.interrupts
+                )
             answer = search(
                 self.question,
                 lambda size, beyond: show(f"at least {size}, less than {beyond}"),
@@ -187,31 +187,11 @@ class _Sizing:
             )
             if not answer.size and not self.is_compiled:
                 raise self._too_small(self.question.graph.at(1))
-            size, plan, given_up = self._planned(answer, show)
+            plans = (CompiledPlans if self.is_compiled else TriedPlans)(
+                self.sized, self.asked, self.question, self.planner, self.interrupts, show
+            )
+            size, plan, given_up = plans.largest(answer)
         return self._result(size, plan, given_up, answer, notes)
-
-    def _planned(self, answer: Answer, show: Callable[[str], None]) -> tuple[int, Plan, GivenUp]:
-        given = self.sized, self.asked, self.question
-        if isinstance(self.planner, CompiledPlanner):
-            return CompiledPlans(*given, self.planner, self.interrupts, show).largest(answer)
-        return PlansInFull(*given, self.planner, self.interrupts, show).largest(answer)
-
-    def _compile(self, show: Callable[[str], None]) -> None:
-        """From here on it is the compiler who says what is taken."""
-        show("compiling the step as it is")
-        self.planner = CompiledPlanner(self.asked.request)
-        self.question = compiled_question(
-            self.question, self.sized, self.asked, self.planner, self.interrupts
-        )
-
-    def _traced(self, arguments: tuple[Any, ...]) -> Any:
-        tracer = Tracer(self.target.function, self.target.model, self.is_compiled)
-        if self.example is None:
-            function: Any = self.target.function
-            trace = getattr(function, "get_concrete_function", lambda: function)
-            return trace()
-        # No places: types of tensors say by themselves what any batch leaves open.
-        return tracer.trace(tracer.traced(), tracer.bind(arguments, {}), frozenset())
 
     def _impossible(self, answer: Answer) -> int | None:
         """The least batch that no schedule fits, seen at its real sizes; None if that fails.
@@ -286,13 +266,10 @@ class _Sizing:
         budget = format_bytes(self.asked.budget, bound)
         held = f"{format_bytes(graph.fixed_bytes + beside)} are variables, inputs and what is held"
         if bound > self.asked.budget:
-            return NoBatchError(
-                "budget-too-small",
-                f"budget {budget} is too small for a batch of 1: {held}, and no schedule exists "
-                f"below {format_bytes(bound, self.asked.budget)}",
-            )
+            why = f"no schedule exists below {format_bytes(bound, self.asked.budget)}"
+        else:
+            why = "no schedule was found that is lean enough at so little extra time; give more "
+            why += "bytes, or a larger overhead"
         return NoBatchError(
-            "budget-too-small",
-            f"budget {budget} is too small for a batch of 1: {held}, and no schedule was found "
-            "that is lean enough at so little extra time; give more bytes, or a larger overhead",
+            "budget-too-small", f"budget {budget} is too small for a batch of 1: {held}, and {why}"
         )

@@ -27,13 +27,19 @@ def traced_for(
     """
     given = parse_example(batch, target)
     if given is None:
-        function: Any = target.function
-        is_traced = hasattr(function, "structured_outputs")
-        return function if is_traced else function.get_concrete_function()
+        return traced_with(target, None)
     if batch_size is None:
         arguments = specs_of(given.arguments, given.floats)
     else:
         arguments = example_batch(given.arguments, given.names, given.floats).at(None)
+    return traced_with(target, arguments, compiled)
+
+
+def traced_with(target: Target, arguments: tuple[Any, ...] | None, compiled: bool = False) -> Any:
+    """As `traced_for`, of arguments as types; None where the step's own signature says them."""
+    if arguments is None:
+        function: Any = target.function
+        return getattr(function, "get_concrete_function", lambda: function)()
     tracer = Tracer(target.function, target.model, compiled)
     # No places: types of tensors say by themselves what any batch leaves open.
     return tracer.trace(tracer.traced(), tracer.bind(arguments, {}), frozenset())

@@ -24,12 +24,12 @@ class SizedStep:
     """The traces of one step, and its operations with their sizes, by batch size."""
 
     def __init__(
-        self, trace: Callable[[tuple[Any, ...]], Any], example: ExampleBatch | None
+        self, trace: Callable[[tuple[Any, ...] | None], Any], example: ExampleBatch | None
     ) -> None:
         """Trace a step.
 
         Args:
-            trace: from the step's arguments as types to its ConcreteFunction.
+            trace: from the step's arguments as types, or None, to its ConcreteFunction.
             example: of its arguments; None where the step's own signature says them.
 
         Raises:
@@ -71,7 +71,7 @@ class SizedStep:
 
     def _traced_for_any(self) -> Any:
         if self._example is None:
-            concrete = self._trace(())
+            concrete = self._trace(None)
             if not has_unknown_sizes(concrete):
                 raise CheckmateError(
                     "step-of-one-batch-size",

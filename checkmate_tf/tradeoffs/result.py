@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, overload
 
 from checkmate_tf.plans.plan import Plan
+from checkmate_tf.tradeoffs.point import Point
 from solvers import format_bytes
 
 if TYPE_CHECKING:
@@ -17,71 +17,6 @@ if TYPE_CHECKING:
 _MEBIBYTE = 2**20
 
 _ROW = "{:>3}{:>13}{:>10}{:>12}  {:<9}{:>11}{:>10}{:>10}"
-
-
-@dataclass(frozen=True)
-class Point:
-    """A budget, and the plan of the least extra time that was found for it.
-
-    Attributes:
-        plan: it; `plan.budget` is the budget in bytes.
-        plain_peak: bytes that the unchanged step needs.
-    """
-
-    plan: Plan
-    plain_peak: int
-
-    @property
-    def budget(self) -> int:
-        """Bytes that may be on the device at any moment."""
-        return self.plan.budget
-
-    @property
-    def share(self) -> float:
-        """The budget as a share of the plain peak."""
-        return self.budget / self.plain_peak
-
-    @property
-    def peak(self) -> int:
-        """Bytes that the plan needs: as compiled or measured, or else predicted."""
-        plan = self.plan
-        return plan.compiled_peak or plan.measured_peak or plan.predicted_peak
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the plan has run for trial."""
-        return self.plan.measured_peak is not None
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether XLA has compiled the step by the plan, and said what it takes."""
-        return self.plan.compiled_peak is not None
-
-    @property
-    def how(self) -> str:
-        """How the peak is known: "compiled", "measured" or "planned"."""
-        if self.is_compiled:
-            return "compiled"
-        return "measured" if self.is_measured else "planned"
-
-    @property
-    def overhead(self) -> float:
-        """Predicted extra time, as a share of a step; 0.05 is 5 %."""
-        return max(0.0, round(self.plan.overhead, 9))  # costs are added in different orders
-
-    @property
-    def least_overhead(self) -> float | None:
-        """No schedule of as many live bytes takes less extra time; None where nothing is proved."""
-        bound = self.plan.solution.bound
-        if not self.overhead:
-            return 0.0
-        return None if bound is None else max(0.0, bound / self.plan.graph.one_pass_cost - 1)
-
-    @property
-    def holds_for_its_order(self) -> bool:
-        """Whether `least_overhead` is proved for the plan's own order of operations alone."""
-        is_proved = self.overhead > 0 and self.least_overhead is not None
-        return is_proved and self.plan.solution.bound_order == "fixed"
 
 
 class Tradeoff(Sequence[Point]):
@@ -158,7 +93,7 @@ class Tradeoff(Sequence[Point]):
         """
         from checkmate_tf.tradeoffs.picture import draw  # Matplotlib takes a second
 
-        return draw(self, path)
+        return draw(self.points, self.impossible, path)
 
     def __str__(self) -> str:
         """A table of 80 columns."""

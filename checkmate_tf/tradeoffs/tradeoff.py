@@ -9,12 +9,11 @@ from typing import Any
 import tensorflow as tf
 
 from checkmate_tf.devices.measure import arriving_bytes
-from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs
 from checkmate_tf.phases import phase, stopwatch
 from checkmate_tf.planning.budget_sweep import Sweep, swept
 from checkmate_tf.planning.compiled.sweep import swept_compiled
 from checkmate_tf.planning.request import Request, parse_request
-from checkmate_tf.sizing.arguments import Target, parse_step
+from checkmate_tf.sizing.arguments import ELSEWHERE, Target, parse_costs, parse_step
 from checkmate_tf.sizing.one_trace import traced_for
 from checkmate_tf.sizing.without_xla import say_it_is_compiled_elsewhere, say_it_leaves_xla
 from checkmate_tf.trace.sizes import has_unknown_sizes
@@ -88,14 +87,7 @@ def tradeoff(
         raise CheckmateError(
             "argument-invalid", f"points is {points!r}; give a whole number, 2 or more"
         )
-    if costs is None:
-        costs = default_costs(elsewhere)
-    if elsewhere and costs in MEASURED_HERE:
-        raise CheckmateError(
-            "costs-measured-here",
-            f"costs={costs!r} measures on this device; for another one give 'roofline:GPU', "
-            "'flops', or what checkmate_tf.load_profile returns",
-        )
+    costs = parse_costs(costs, ELSEWHERE if elsewhere else "")
     request = parse_request("100%", solver, batch_size, costs, time_limit, order, trial_run)
     target = parse_step(step)
     is_compiled = target.is_compiled and not elsewhere
