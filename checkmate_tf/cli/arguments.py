@@ -86,6 +86,16 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
     add_solver_file(parser)
 
 
+def add_plan_file(parser: argparse.ArgumentParser) -> None:
+    """A plan that was written to a file."""
+    parser.add_argument(
+        "plan",
+        type=Path,
+        metavar="PLAN.json",
+        help="of `checkmate-tf plan` or `solve`, or of step.plan.save",
+    )
+
+
 def add_solver_file(parser: argparse.ArgumentParser) -> None:
     """A file that registers solvers of the user's own."""
     parser.add_argument(

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _planned(step: Any, batch: Any, request: Request, elsewhere: bool) -> Outcome | None:
     """A plan as training by it would find it: for XLA, or without it where there is none."""
-    from checkmate_tf.devices.elsewhere import elsewhere as elsewhere_device
+    from checkmate_tf.devices.elsewhere import another_device
     from checkmate_tf.planned_runs import WithoutXla
     from checkmate_tf.planning.compiled.planner import CompiledPlanner
     from checkmate_tf.planning.planner import Planner, plan_elsewhere
@@ -92,7 +92,7 @@ def _planned(step: Any, batch: Any, request: Request, elsewhere: bool) -> Outcom
         if target.is_compiled:
             say_it_is_compiled_elsewhere()
         program = resolved(traced(), request.batch_size)
-        return plan_elsewhere(begun(program, request, elsewhere_device(), 0), request)
+        return plan_elsewhere(begun(program, request, another_device(), 0), request)
     if not target.is_compiled:
         return Planner(request).plan(traced(), request.batch_size)
     try:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from checkmate_tf.cli.arguments import SOLVED
+from checkmate_tf.cli.arguments import SOLVED, add_plan_file
 from checkmate_tf.plans.documents import read
 from checkmate_tf.plans.line import step_in_words
 from checkmate_tf.plans.plan import Plan
@@ -15,12 +15,7 @@ from solvers.graph.files import read_json
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A plan, and where its picture goes."""
-    parser.add_argument(
-        "plan",
-        type=Path,
-        metavar="PLAN.json",
-        help="of `checkmate-tf plan` or `solve`, or of step.plan.save",
-    )
+    add_plan_file(parser)
     parser.add_argument(
         "--plot",
         type=Path,

@@ -25,6 +25,6 @@ class Elsewhere(Device):
         return 0
 
 
-def elsewhere() -> Elsewhere:
-    """A device that orders operations as the one here does."""
+def another_device() -> Elsewhere:
+    """One that nobody knows more of, taken to order operations as the one here does."""
     return Elsewhere("", order=current_device().order)

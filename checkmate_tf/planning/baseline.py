@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.measure import counts_small_buffers
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
 from checkmate_tf.planning.trial.trial_run import TrialRunError, run_unchanged, why_no_trial
-from checkmate_tf.program.forecast import forecast_of
+from checkmate_tf.program.forecast import forecast
+from checkmate_tf.program.lower import lower
 from solvers import ComputationGraph, Schedule, format_bytes
 
 
@@ -57,6 +59,10 @@ class Step(Protocol):
         """Its graph, and what that is made of."""
 
     @property
+    def device(self) -> Device:
+        """That it is planned for."""
+
+    @property
     def structure(self) -> ComputationGraph:
         """Equal for steps that need the same memory."""
 
@@ -85,7 +91,8 @@ class Baselines:
             expected = resident + self._expected[structure]
         else:
             schedule = Schedule(range(len(extracted.graph)))
-            expected = forecast_of(extracted, schedule, current_device(), resident).highest_of_ten
+            instructions = lower(extracted, schedule, step.device)
+            expected = forecast(extracted.program, instructions, resident).highest_of_ten
         baseline = Baseline(resident, expected)
         if structure not in self._tried:
             if not run or self.is_no_larger(baseline):

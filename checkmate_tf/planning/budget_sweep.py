@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from checkmate_tf.devices.current import current_device
-from checkmate_tf.devices.elsewhere import elsewhere as elsewhere_device
+from checkmate_tf.devices.elsewhere import another_device
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase
@@ -87,7 +87,7 @@ def swept(
         CheckmateError: nothing in the step can be recomputed, sizes are unknown, or several
             replicas run it.
     """
-    device = elsewhere_device() if elsewhere else current_device()
+    device = another_device() if elsewhere else current_device()
     movable = None if elsewhere else concrete
     with planning_of(movable) as interrupts, points_progress(count) as show:
         show(0, "the graph of the step")

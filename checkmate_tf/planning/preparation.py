@@ -167,7 +167,7 @@ def begun(
         has_run: the constants that TensorFlow makes in its first run are held already.
 
     Raises:
-        CheckmateError: the cost model measures what can't be measured here.
+        CheckmateError: there is no such cost model.
     """
     with phase("extract"):
         extracted, notes = prepared(program, request, device, workspaces)

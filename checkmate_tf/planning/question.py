@@ -8,7 +8,8 @@ from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.program.forecast import Forecast, forecast_of
+from checkmate_tf.program.forecast import Forecast, forecast
+from checkmate_tf.program.lower import lower
 from solvers import Schedule
 
 
@@ -51,8 +52,9 @@ class Question:
     def forecast(self, schedule: Schedule) -> Forecast:
         """The peaks of steps by a schedule."""
         layouts = self.layout.and_alike() if self.layout is not None else ()
-        device = self.device
-        return forecast_of(self.extracted, schedule, device, self.resident, device.limit(), layouts)
+        instructions = lower(self.extracted, schedule, self.device)
+        limit = self.device.limit()
+        return forecast(self.extracted.program, instructions, self.resident, limit, layouts)
 
     @property
     def limit(self) -> int:

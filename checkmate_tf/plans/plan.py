@@ -309,9 +309,9 @@ class Plan:
 
 
 def _origin_document(origin: Origin) -> dict[str, Any]:
-    lines = list(dict.fromkeys(origin.lines))  # few, for many nodes
-    places = [lines.index(each) for each in origin.lines]
-    return {**asdict(origin), "lines": {"of": lines, "by_node": places}}
+    place: dict[str, int] = {}  # of each line, for many nodes have the same
+    by_node = [place.setdefault(each, len(place)) for each in origin.lines]
+    return {**asdict(origin), "lines": {"of": list(place), "by_node": by_node}}
 
 
 def _origin(document: Any) -> Origin | None:

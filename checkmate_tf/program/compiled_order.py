@@ -15,7 +15,7 @@ from typing import Any
 from checkmate_tf.devices.device import Device
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.program.instructions import START, Instruction, Kernel, Tie, Value
-from checkmate_tf.program.order import is_large, returned
+from checkmate_tf.program.order import is_large, newest_before, returned
 from checkmate_tf.program.ties import (
     can_be_tied,
     computed_in_readers,
@@ -63,7 +63,7 @@ class _Tied:
                 self._keep(members)
             for number in attached:
                 if self.extraction.graph.nodes[node].recomputable:
-                    self._add(number, None, self._before(number))
+                    self._add(number, None, newest_before(self.program, number, self.newest))
                 else:
                     self._add_part(None, [number])
         return [*self.instructions, returned(self.waits_for)]
@@ -74,10 +74,6 @@ class _Tied:
         again = number in self.newest
         self.newest[number] = len(self.instructions)
         self.instructions.append(Instruction(number, node, again, waits_for, ties=tuple(ties)))
-
-    def _before(self, number: int) -> tuple[int, ...]:
-        first = sorted(self.program.order[number])
-        return tuple(self.newest[each] for each in first if each in self.newest)
 
     def _add_part(self, node: int | None, part: Sequence[int]) -> None:
         again = part[0] in self.newest

@@ -13,14 +13,10 @@ from itertools import cycle, islice
 from statistics import mean, median, stdev
 
 from checkmate_tf.devices.allocator import BestFitAllocator, NoPieceError
-from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.layout import MemoryLayout
-from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.program.instructions import Instructions
-from checkmate_tf.program.lower import lower
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.sizes import variable_bytes
-from solvers import Schedule
 
 _STEPS = 32
 
@@ -85,19 +81,6 @@ def forecast(
         peaks += [peak + beside for peak in simulation.steps(instructions, _STEPS)]
     exhausts = limit is not None and _exhausts(program, instructions, limit - beside)
     return Forecast(tuple(peaks), exhausts)
-
-
-def forecast_of(
-    extraction: Extraction,
-    schedule: Schedule,
-    device: Device,
-    held: int = 0,
-    limit: int | None = None,
-    layouts: Sequence[MemoryLayout] = (),
-) -> Forecast:
-    """As `forecast`, of what a schedule becomes on a device."""
-    instructions = lower(extraction, schedule, device)
-    return forecast(extraction.program, instructions, held, limit, layouts)
 
 
 def _exhausts(program: Program, instructions: Instructions, limit: int) -> bool:

@@ -2,7 +2,7 @@
 
 A schedule says which nodes are computed in which order. All that is decided beyond that is decided
 once, in `lower`: which computation of a tensor is read, what waits for what, which kernel writes
-where. The forecast of memory, the emission and the explanation read these instructions.
+where. The forecast of memory and the emission only read these instructions.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ instructions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -175,8 +175,7 @@ class _Groups(_Listing):
 
     def before(self, number: int) -> tuple[int, ...]:
         """The newest instructions that an operation must run after, whatever it reads."""
-        first = sorted(self.program.order[number])
-        return tuple(self.newest[each] for each in first if each in self.newest)
+        return newest_before(self.program, number, self.newest)
 
     def waits(
         self, number: int, inside: Collection[int], waits_for: tuple[int, ...]
@@ -209,6 +208,11 @@ class _Groups(_Listing):
             made = self.add(number, None, self.before(number))
             if any(is_large(self.extraction, tensor) for tensor in self.program.reads[number]):
                 self.group.append(made)
+
+
+def newest_before(program: Program, number: int, newest: Mapping[int, int]) -> tuple[int, ...]:
+    """Of the operations that one must run after, the instructions that are the `newest`."""
+    return tuple(newest[each] for each in sorted(program.order[number]) if each in newest)
 
 
 def is_large(extraction: Extraction, tensor: Tensor) -> bool:

@@ -10,7 +10,8 @@ from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_like, extract_program
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import SCATTER
-from checkmate_tf.program.forecast import forecast_of
+from checkmate_tf.program.forecast import forecast
+from checkmate_tf.program.lower import lower
 from checkmate_tf.sizing.search import Question
 from checkmate_tf.sizing.sized_step import (
     GraphOfBatch,
@@ -122,7 +123,8 @@ def _waste(extraction: Extraction, schedule: Schedule, held: int) -> float:
     """Bytes that an allocator is likely to take for each live byte of a schedule."""
     graph = extraction.graph
     resident = max(graph.fixed_bytes, held)
-    expected = forecast_of(extraction, schedule, current_device(), resident)
+    instructions = lower(extraction, schedule, current_device())
+    expected = forecast(extraction.program, instructions, resident)
     most = max(expected.worst - resident, (1 + SCATTER) * (expected.typical - resident))
     return max(0.1, most / max(1, simulate(graph, schedule).peak - graph.fixed_bytes))
 

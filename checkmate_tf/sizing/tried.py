@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from checkmate_tf.devices.elsewhere import elsewhere
+from checkmate_tf.devices.elsewhere import another_device
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import extract_program
 from checkmate_tf.planning.outcome import Outcome
@@ -87,5 +87,5 @@ class TriedPlans(Plans):
         costs = step_costs(self.asked.request.costs, program)
         extracted = extract_program(program, costs.model, self.asked.workspace)
         held = extracted.graph.fixed_bytes
-        step = PreparedStep(extracted, elsewhere(), costs.notes, 0, held)
+        step = PreparedStep(extracted, another_device(), costs.notes, 0, held)
         return plan_elsewhere(step, self.asked.request)

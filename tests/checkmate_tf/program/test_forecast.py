@@ -14,13 +14,12 @@ import json, sys
 import tensorflow as tf
 tf.config.threading.set_intra_op_parallelism_threads(1)  # threads of a kernel share its workspace
 from checkmate_tf.graph.extraction import extract_step
-from checkmate_tf.program.forecast import forecast_of
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes, measure_peak
 from checkmate_tf.program.rewrite import rewrite_extracted
 from profiles.measure.workspaces import MeasuredWorkspaces
 from solvers import Schedule, solve
-from tests.steps import random_batch, small_cnn
+from tests.steps import forecast_here, random_batch, small_cnn
 
 current_device().reserve(1 << 30)
 model, data = small_cnn(side=64), random_batch(batch=32, side=64)
@@ -33,7 +32,7 @@ found = []
 for schedule in (plain, lean):
     step = rewrite_extracted(extracted, schedule)
     held = held_bytes()
-    expected = forecast_of(extracted, schedule, current_device(), held)
+    expected = forecast_here(extracted, schedule, held)
     peaks = [measure_peak(step, data) for _ in range(20)]
     found.append([len(schedule), held, expected.peaks, peaks])
 json.dump(found, sys.stdout)
