@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,8 +31,15 @@ def signature(operation: Any) -> Operation:
     """
     if operation not in _KNOWN:
         nested = operation.type in RUN_FUNCTIONS
-        _KNOWN[operation] = _nested(operation) if nested else _plain_signature(operation)
+        made = _nested(operation) if nested else _plain_signature(operation)
+        _KNOWN[operation] = _shared(made)
     return _KNOWN[operation]
+
+
+@functools.lru_cache(maxsize=8192)
+def _shared(made: Operation) -> Operation:
+    """One object for equal signatures: TensorFlow keeps graphs for good, and with them theirs."""
+    return made
 
 
 def _plain_signature(operation: Any) -> Operation:

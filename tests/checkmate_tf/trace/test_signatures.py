@@ -36,3 +36,17 @@ def test_equal_operations_have_equal_signatures_and_axes_are_constants():
     assert hash(first) == hash(second)
     assert first != other
     assert dict(first.constants) == {1: (0, 1)}
+
+
+def test_equal_signatures_of_two_traces_are_one_object():
+    """TensorFlow keeps the graphs of steps that are gone, and with them what is known of them."""
+
+    def traced():
+        concrete = tf.function(lambda x: tf.nn.softmax(x @ x)).get_concrete_function(
+            tf.TensorSpec((8, 8))
+        )
+        return [signature(each) for each in concrete.graph.get_operations()]
+
+    one, other = traced(), traced()
+    assert all(a is b for a, b in zip(one, other, strict=True))
+    assert len(set(map(id, one))) == len(set(one))
