@@ -94,7 +94,7 @@ class Device:
         return _cuda_bytes(int(gpu.name.rpartition(":")[2]))
 
     def limit(self) -> int | None:
-        """Bytes at which its allocator ends, though the machine has more; None without such."""
+        """Bytes that its allocator may have in all, where it was given a limit; else None."""
         return None
 
     def free(self) -> int | None:
@@ -102,7 +102,7 @@ class Device:
         return None
 
     def left(self) -> int | None:
-        """Bytes that a step may take before the system ends the process; None where it says no."""
+        """Bytes that a step may take before the system kills the process; None where no step can."""
         return None
 
     def reserve(self, size: int) -> None:
