@@ -86,7 +86,7 @@ class Cpu(Device):
         return min(known, default=None)
 
     def left(self) -> int | None:
-        """See `Device`. On a GPU what takes too much ends in an error of the allocator's instead."""
+        """See `Device`: on a GPU, what takes too much ends in an error of the allocator's."""
         free, limit = self.free(), self.limit()
         left = [] if free is None else [free]
         if limit is not None:

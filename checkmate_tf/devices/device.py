@@ -102,7 +102,7 @@ class Device:
         return None
 
     def left(self) -> int | None:
-        """Bytes that a step may take before the system kills the process; None where no step can."""
+        """Bytes that a step may take before the system kills the process; None if it never does."""
         return None
 
     def reserve(self, size: int) -> None:

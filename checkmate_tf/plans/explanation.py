@@ -8,7 +8,6 @@ from difflib import get_close_matches
 
 from checkmate_tf.plans.layers import layer_names
 from solvers import CheckmateError, ComputationGraph, Schedule, format_bytes, simulate
-from solvers.errors import ScheduleError
 from solvers.graph.lifetimes import readers
 
 _READERS = 3
@@ -163,10 +162,7 @@ def explain(
     return Explanation(layer, tuple(fates), simulate(graph, schedule).peak, graph.cost_unit)
 
 
-def _peak_without(graph: ComputationGraph, schedule: Schedule, place: int) -> int | None:
+def _peak_without(graph: ComputationGraph, schedule: Schedule, place: int) -> int:
     """Bytes at the peak without this computation, so that the one before it is kept for longer."""
     steps = schedule.steps
-    try:
-        return simulate(graph, Schedule((*steps[:place], *steps[place + 1 :]))).peak
-    except ScheduleError:
-        return None
+    return simulate(graph, Schedule((*steps[:place], *steps[place + 1 :]))).peak
