@@ -140,5 +140,6 @@ def forecast_here(
     extracted: Extraction, schedule: Schedule, held: int = 0, **options: Any
 ) -> Forecast:
     """What the allocator of the device that computes will hold, as `forecast` says it."""
-    instructions = lower(extracted, schedule, current_device())
-    return forecast(extracted.program, instructions, held, **options)
+    device = current_device()
+    instructions = lower(extracted, schedule, device)
+    return forecast(extracted.program, instructions, held, at_once=device.at_once(), **options)

@@ -72,7 +72,7 @@ class BestFitAllocator:
             (0, 1280, 1280)
         """
         pieces = [(address, size, True) for address, size in free]
-        pieces += [(address, _aligned(size), False) for address, size in held]
+        pieces += [(address, aligned(size), False) for address, size in held]
         pieces = sorted([*pieces, (endless, _ALL, True)])
         for (one, size, _), (other, _, _) in pairwise(pieces):
             if size <= 0 or one + size > other:
@@ -92,7 +92,7 @@ class BestFitAllocator:
             )
         }
         allocator._free = sorted((size, address) for address, size, is_free in pieces if is_free)
-        allocator.held = sum(_aligned(size) for _, size in held)
+        allocator.held = sum(aligned(size) for _, size in held)
         allocator.reset_peak()
         return allocator
 
@@ -102,7 +102,7 @@ class BestFitAllocator:
         Raises:
             NoPieceError: there is no such piece.
         """
-        size = _aligned(size)
+        size = aligned(size)
         place = bisect_left(self._free, (size, 0))
         if place == len(self._free):
             raise NoPieceError(f"no piece of {size} bytes; free are {self._free[-3:]}")
@@ -164,5 +164,6 @@ class BestFitAllocator:
         self._free.pop(bisect_left(self._free, (piece.size, address)))
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """Bytes of the piece that a buffer of `size` bytes takes at least."""
     return max(1, -(-size // _ALIGNMENT)) * _ALIGNMENT

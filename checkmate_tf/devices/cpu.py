@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 from checkmate_tf.devices.device import Device, Order, take_one_piece
 from checkmate_tf.devices.layout import MemoryLayout, memory_layout
 from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
+from profiles.devices import usable_cores
 from profiles.tensorflow_internals import one_dnn_is_on
 
 _LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
@@ -40,7 +43,7 @@ class Cpu(Device):
     up to a batch, for which room is left as well.
     """
 
-    order: Order = Order.IN_TURN
+    order: Order = Order.AS_FREED
     tries_kernels: bool = False
     moves_values: bool = True
     scatter: float = 0.01
@@ -102,6 +105,10 @@ class Cpu(Device):
         if held_bytes() is None or not counts_small_buffers():
             return None
         return memory_layout(captured, size)
+
+    def at_once(self) -> int:
+        """See `Device`: threads that run operations."""
+        return tf.config.threading.get_inter_op_parallelism_threads() or usable_cores()
 
     def batches_held(self, already: int = 0, several_at_once: bool = False) -> int:
         """See `Device`."""

@@ -27,7 +27,7 @@ _GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 class Order(Enum):
     """How operations are ordered."""
 
-    IN_TURN = "one after the other, as the schedule has them"
+    AS_FREED = "when the bytes are free that they allocate, in the order of the schedule"
     AS_READY = "when their inputs are there, in groups that wait for each other"
     COMPILED = "by XLA, which follows the data alone"
 
@@ -118,7 +118,11 @@ class Device:
         """How its memory lies now; None where that can't be told (`layout.memory_layout`)."""
         return None
 
-    # How steps are tried on it.
+    # How steps run on it.
+
+    def at_once(self) -> int:
+        """Operations that run at once at most: a GPU's kernels run in one stream."""
+        return 1
 
     def batches_held(self, already: int = 0, several_at_once: bool = False) -> int:
         """How many batches of inputs it holds while a step of `fit` runs.

@@ -92,7 +92,9 @@ class Baselines:
         else:
             schedule = Schedule(range(len(extracted.graph)))
             instructions = lower(extracted, schedule, step.device)
-            expected = forecast(extracted.program, instructions, resident).highest_of_ten
+            at_once = step.device.at_once()
+            foretold = forecast(extracted.program, instructions, resident, at_once=at_once)
+            expected = foretold.highest_of_ten
         baseline = Baseline(resident, expected)
         if structure not in self._tried:
             if not run or self.is_no_larger(baseline):

@@ -8,6 +8,7 @@ from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.settings import (
     SCATTER,
+    SCATTER_ABOVE,
     SCATTER_SEEN,
     WORTH_A_TRIAL,
 )
@@ -30,6 +31,7 @@ class Expectation:
         self._question = question
         self._surely = surely or not question.repeats_itself
         self._seen_more: list[int] = []  # bytes, by which trial runs exceeded their forecasts
+        self._scatters: list[int] = []  # bytes, by which the steps of a trial run differed
 
     @property
     def allowed(self) -> int:
@@ -38,6 +40,8 @@ class Expectation:
 
     def learn(self, forecast: Forecast, trial_run: TrialRun) -> None:
         """Correct what is expected of other plans by what the trial run of one has shown."""
+        if trial_run.scatter is not None:
+            self._scatters.append(trial_run.scatter)
         seen_more = int(median(trial_run.peaks)) - forecast.typical
         if self._question.layout is not None:
             # One plan held 4 % less than forecast, and the next one of the same step 4 % more.
@@ -83,7 +87,8 @@ class Expectation:
         if self._surely or not self._seen_more or candidate.plan.measured_peak is not None:
             return self.bytes_of(candidate)
         seen = candidate.forecast.typical + self._offset
-        return seen + self._room(seen)
+        above = SCATTER_ABOVE * mean(self._scatters) if self._scatters else 0.0
+        return seen + max(self._room(seen), int(above))
 
     def _room(self, seen: int) -> int:
         """Bytes that steps which repeat themselves may hold more than was seen of one."""

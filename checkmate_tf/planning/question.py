@@ -54,7 +54,14 @@ class Question:
         layouts = self.layout.and_alike() if self.layout is not None else ()
         instructions = lower(self.extracted, schedule, self.device)
         limit = self.device.limit()
-        return forecast(self.extracted.program, instructions, self.resident, limit, layouts)
+        return forecast(
+            self.extracted.program,
+            instructions,
+            self.resident,
+            limit,
+            layouts,
+            self.device.at_once(),
+        )
 
     @property
     def limit(self) -> int:

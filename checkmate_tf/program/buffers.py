@@ -68,12 +68,15 @@ class _Buffers:
 
     def _executed(self, place: int, each: Instruction, number: int) -> Instruction:
         buffer_of = self.buffer_of
+        read = {(by, tensor.index) for tensor, by in each.reads}
+        uses = tuple(sorted({buffer_of[key] for key in read if key in buffer_of}))
         dying = dict(self.dying[place])
         released = [tensor for tensor, key in dying.items() if key in buffer_of]
         taken_over = donor(self.program, number, released)
         writes: list[tuple[int, int]] = []
+        takes_over = None
         if taken_over is not None:
-            buffer_of[place, 0] = buffer_of.pop(dying.pop(taken_over))
+            takes_over = buffer_of[place, 0] = buffer_of.pop(dying.pop(taken_over))
         elif not _is_known_shape(self.program.operations[number]):
             for tensor in self.made[place]:
                 buffer_of[place, tensor.index] = self.buffers
@@ -89,7 +92,9 @@ class _Buffers:
         return replace(
             each,
             copies=copies,
+            uses=uses,
             writes=tuple(writes),
+            takes_over=takes_over,
             workspace=workspace,
             assigns=assigns,
             frees=frees,

@@ -7,18 +7,24 @@ that is known, steps that run in one order are forecast to a hundredth.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from random import Random
 from statistics import mean, median, stdev
 
 from checkmate_tf.devices.allocator import BestFitAllocator, NoPieceError
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.program.instructions import Instructions
+from checkmate_tf.program.interleaving import Event, Interleaving
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.sizes import variable_bytes
 
 _STEPS = 32
+
+_STEPS_SIDE_BY_SIDE = 6
+"""Of instructions that run side by side: no step repeats another, and each takes longer."""
 
 _DEVIATIONS = 3.0
 """Standard deviations above the mean that a step's peak rarely exceeds."""
@@ -61,6 +67,7 @@ def forecast(
     held: int = 0,
     limit: int | None = None,
     layouts: Sequence[MemoryLayout] = (),
+    at_once: int = 1,
 ) -> Forecast:
     """Simulate the allocator for a few dozen steps.
 
@@ -72,20 +79,22 @@ def forecast(
         limit: bytes that the allocator has in all, gaps between buffers included.
         layouts: of the memory in which the steps may run, each of which gets such steps; else
             variables lie in one block, and nothing beside them.
+        at_once: instructions that run at once at most.
     """
+    runs = _Runs(instructions, at_once)
     simulations = [_laid_out(program, layout) for layout in layouts]
     peaks: list[int] = []
     beside = 0
     for simulation in simulations or [_in_one_block(program, BestFitAllocator())]:
         beside = max(0, held - simulation.allocator.held)
-        peaks += [peak + beside for peak in simulation.steps(instructions, _STEPS)]
-    exhausts = limit is not None and _exhausts(program, instructions, limit - beside)
+        peaks += [peak + beside for peak in simulation.steps(runs)]
+    exhausts = limit is not None and _exhausts(program, runs, limit - beside)
     return Forecast(tuple(peaks), exhausts)
 
 
-def _exhausts(program: Program, instructions: Instructions, limit: int) -> bool:
+def _exhausts(program: Program, runs: _Runs, limit: int) -> bool:
     try:
-        for _ in _in_one_block(program, BestFitAllocator(limit)).steps(instructions, _STEPS):
+        for _ in _in_one_block(program, BestFitAllocator(limit)).steps(runs):
             pass
     except NoPieceError:
         return True
@@ -111,6 +120,23 @@ def _laid_out(program: Program, layout: MemoryLayout) -> _Simulation:
     return _Simulation(program, allocator, address)
 
 
+class _Runs:
+    """Steps by the same instructions, each with an order of events of its own."""
+
+    def __init__(self, instructions: Instructions, at_once: int) -> None:
+        self.instructions = instructions
+        self.steps = _STEPS if at_once == 1 else _STEPS_SIDE_BY_SIDE
+        self.repeat = at_once == 1
+        self.used = [{*each.uses, *(made for made, _ in each.writes)} for each in instructions]
+        self.used[-1].update(instructions[-1].frees)  # until the caller frees them
+        self.users = Counter(buffer for each in self.used for buffer in each)
+        self._interleaving = Interleaving(instructions, at_once)
+
+    def events(self, step: int) -> Iterator[Event]:
+        """What starts and ends in a step; the same in every forecast."""
+        return self._interleaving.events(Random(step))
+
+
 class _Simulation:
     """An allocator with a step's variables in it."""
 
@@ -122,42 +148,47 @@ class _Simulation:
         self.address = address
         self.handle = {inner.name: id(handle) for inner, handle in program.captured}
 
-    def steps(self, instructions: Instructions, count: int) -> Iterator[int]:
-        """The peaks of `count` steps, one after the other.
+    def steps(self, runs: _Runs) -> Iterator[int]:
+        """The peaks of some steps, one after the other.
 
         Where a step begins with the memory that an earlier one began with, all that follows repeats
-        what followed then.
+        what followed then, if the order of events does.
         """
         returned: list[int] = []
         peaks: list[int] = []
         begun: dict[Hashable, int] = {}  # what a step began with, and its number
-        while len(peaks) < count:
+        while len(peaks) < runs.steps:
             memory = self.allocator.free_pieces, tuple(self.address.items()), tuple(returned)
-            if memory in begun:
+            if runs.repeat and memory in begun:
                 period = peaks[begun[memory] :]
-                yield from islice(cycle(period), count - len(peaks))
+                yield from islice(cycle(period), runs.steps - len(peaks))
                 return
             begun[memory] = len(peaks)
             self.allocator.reset_peak()
-            results = self._step(instructions)
+            results = self._step(runs, len(peaks))
             for address in returned:  # the caller drops the results of the step before
                 self.allocator.release(address)
             returned = results
             peaks.append(self.allocator.peak)
             yield peaks[-1]
 
-    def _step(self, instructions: Instructions) -> list[int]:
+    def _step(self, runs: _Runs, number: int) -> list[int]:
         allocator = self.allocator
-        address: dict[int, int] = {}
-        *running, returned = instructions
-        for each in running:
-            copies = [allocator.allocate(size) for size in each.copies]
-            for buffer, size in each.writes:
-                address[buffer] = allocator.allocate(size)
-            if each.workspace:
-                allocator.release(allocator.allocate(each.workspace))
-            for copy in copies:
-                allocator.release(copy)
+        address: dict[int, int] = {}  # by buffer
+        left = runs.users.copy()
+        passing: dict[int, list[int]] = {}  # by instruction, addresses of what it frees at its end
+        returned = runs.instructions[-1].frees
+        for place, starts in runs.events(number):
+            each = runs.instructions[place]
+            if starts:
+                passing[place] = [allocator.allocate(size) for size in each.copies]
+                for buffer, size in each.writes:
+                    address[buffer] = allocator.allocate(size)
+                if each.workspace:
+                    passing[place].insert(0, allocator.allocate(each.workspace))
+                continue
+            for one in passing.pop(place):
+                allocator.release(one)
             if each.assigns is not None:
                 variable, buffer = each.assigns
                 handle = self.handle.get(variable)
@@ -166,6 +197,8 @@ class _Simulation:
                     self.address[handle] = address.pop(buffer)
                 else:
                     allocator.release(address.pop(buffer))
-            for buffer in each.frees:
-                allocator.release(address.pop(buffer))
-        return [address[buffer] for buffer in returned.frees]
+            for buffer in runs.used[place]:
+                left[buffer] -= 1
+                if not left[buffer] and buffer in address:
+                    allocator.release(address.pop(buffer))
+        return [address[buffer] for buffer in returned]

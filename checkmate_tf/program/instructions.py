@@ -65,7 +65,9 @@ class Instruction:
         ties: for XLA.
         reads: the values that it reads, through views.
         copies: bytes of the copies of inputs that it makes before it allocates its outputs.
+        uses: the buffers in which they lie.
         writes: (buffer, bytes) of its outputs that take new memory; others share a buffer.
+        takes_over: the buffer of an input that its output lies in.
         workspace: bytes that it needs afterwards, only while it runs.
         assigns: (variable, buffer) if the variable takes over the buffer, and frees its own.
         frees: buffers that nobody reads afterwards.
@@ -81,7 +83,9 @@ class Instruction:
     ties: tuple[Tie, ...] = ()
     reads: tuple[Value, ...] = ()
     copies: tuple[int, ...] = ()
+    uses: tuple[int, ...] = ()
     writes: tuple[tuple[int, int], ...] = ()
+    takes_over: int | None = None
     workspace: int = 0
     assigns: tuple[str, int] | None = None
     frees: tuple[int, ...] = ()

@@ -9,9 +9,10 @@ from checkmate_tf.program.compiled_order import tied
 from checkmate_tf.program.instructions import Instructions
 from checkmate_tf.program.order import as_ready, in_turn
 from checkmate_tf.program.reads import with_reads
+from checkmate_tf.program.side_by_side import side_by_side
 from solvers import Schedule
 
-_ORDERS = {Order.IN_TURN: in_turn, Order.AS_READY: as_ready, Order.COMPILED: tied}
+_ORDERS = {Order.AS_FREED: in_turn, Order.AS_READY: as_ready, Order.COMPILED: tied}
 
 
 def lower(
@@ -39,5 +40,7 @@ def lower(
     """
     ordered = _ORDERS[device.order](extraction, schedule, device)
     read = with_reads(extraction.program, ordered, extraction.tiny)
+    if device.order is Order.AS_FREED:
+        return side_by_side(extraction.program, with_buffers(extraction, read))
     has_its_own = to_emit or device.order is Order.COMPILED
     return read if has_its_own else with_buffers(extraction, read)

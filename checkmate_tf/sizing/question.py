@@ -123,8 +123,9 @@ def _waste(extraction: Extraction, schedule: Schedule, held: int) -> float:
     """Bytes that an allocator is likely to take for each live byte of a schedule."""
     graph = extraction.graph
     resident = max(graph.fixed_bytes, held)
-    instructions = lower(extraction, schedule, current_device())
-    expected = forecast(extraction.program, instructions, resident)
+    device = current_device()
+    instructions = lower(extraction, schedule, device)
+    expected = forecast(extraction.program, instructions, resident, at_once=device.at_once())
     most = max(expected.worst - resident, (1 + SCATTER) * (expected.typical - resident))
     return max(0.1, most / max(1, simulate(graph, schedule).peak - graph.fixed_bytes))
 
