@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from profiles.calibration import calibrated, slowness
+from profiles.calibration import calibrated
 from profiles.operation import Operation
 from profiles.profile import Profile
 from profiles.roofline import Device, Roofline
@@ -40,9 +40,7 @@ class ProfiledCosts:
     @cached_property
     def fallback(self) -> Roofline:
         """For operations that are not in the profile."""
-        seconds = self.profile.seconds
-        device = calibrated(self.ceilings, seconds)
-        return Roofline(device, slowness(device, seconds))
+        return Roofline(calibrated(self.ceilings, self.profile.seconds))
 
     def cost(self, operation: Operation) -> float:
         """Seconds of one run."""
