@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -74,8 +74,8 @@ class Truth:
 
     @property
     def start(self) -> Device:
-        """What is assumed of such a device before anything is measured."""
-        return device_ceilings(self.kind)
+        """Where calibration starts: with nothing known of kinds, for a GPU's are of this H200."""
+        return replace(device_ceilings(self.kind), slowness={})
 
     @property
     def believed(self) -> dict[Operation, float]:
@@ -111,7 +111,7 @@ def h200() -> Truth:
 def models(truth: Truth) -> Iterator[tuple[str, Costs, Collection[Operation]]]:
     """Cost models by name, each with the operations that it has not seen."""
     seconds, believed = truth.profile.seconds, truth.believed
-    yield "as assumed", Roofline(truth.start).cost, believed
+    yield "as assumed", Roofline(device_ceilings(truth.kind)).cost, believed
     seen = like_probes(truth)
     of_probes = calibrated(truth.start, {each: seconds[each] for each in seen})
     yield "by probes", Roofline(of_probes).cost, [each for each in believed if each not in seen]
