@@ -2,6 +2,7 @@
 
     python -m experiments.cost_models           # four models, oneDNN on and off
     python -m experiments.cost_models --quick   # U-Net at a quarter of its size, oneDNN on
+    python -m experiments.cost_models --stored  # nothing is run: errors against stored profiles
 
 Every row has a fresh process. Its operations are all measured again, and the step runs in between,
 plain and with its operations in one order, so that all see the same noise; measured step times are
@@ -42,10 +43,16 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(WORKLOADS), choices=list(ALL_WORKLOADS))
     parser.add_argument("--one-dnn", nargs="+", type=int, default=[1, 0], choices=[0, 1])
     parser.add_argument("--quick", action="store_true", help="a small U-Net, oneDNN on")
+    parser.add_argument("--stored", action="store_true", help="errors against stored profiles")
     parser.add_argument("--side", type=int, help="of the images, in place of the model's own")
     parser.add_argument("--output", default="results/cost_models.json")
     parser.add_argument("--row", metavar="FILE", help="one row, in this process, as JSON")
     arguments = parser.parse_args()
+    if arguments.stored:
+        from experiments.stored_costs import tables
+
+        Console(width=100).print(*tables(), sep="\n\n")
+        return
     if arguments.row:
         row = measure_row(arguments.models[0], arguments.side)
         write_whole(arguments.row, json.dumps(row))

@@ -89,7 +89,7 @@ def rows_of(name: str, side: int | None = None, seconds: float = 15) -> list[dic
     from checkmate_tf.graph.extraction import extract_like, extract_program
     from checkmate_tf.graph.step_operations import CostModel, step_operations
     from checkmate_tf.trace.program import resolve
-    from profiles.measure.ceilings import PROBES, costs_of_device
+    from profiles.measure.ceilings import costs_of_device, probes
     from profiles.measure.surveys import survey
     from profiles.profiled import ProfiledCosts
     from profiles.roofline import FloatingPointOperations, Roofline, device_ceilings
@@ -100,13 +100,13 @@ def rows_of(name: str, side: int | None = None, seconds: float = 15) -> list[dic
     program = resolve(step.get_concrete_function(batch))
     operations = [each.operation for each in step_operations(program)]
     of_device = costs_of_device()
-    probes = {each: of_device.profile.entries[each] for each in PROBES}
+    probed = {each: of_device.profile.entries[each] for each in probes("CPU:0")}
     measured = survey(operations, again=True)
     ceilings = device_ceilings("CPU")
     costs: dict[str, CostModel] = {
         "flops": FloatingPointOperations(),
         "roofline": Roofline(ceilings),
-        "device": ProfiledCosts(replace(of_device.profile, entries=probes), ceilings),
+        "device": ProfiledCosts(replace(of_device.profile, entries=probed), ceilings),
         "profile": ProfiledCosts(measured, ceilings),
     }
     truth = extract_program(program, costs["profile"])

@@ -9,6 +9,9 @@ from functools import cached_property
 from profiles.operation import Operation
 from solvers.errors import CheckmateError
 
+SHORTEST = 1e-7
+"""Seconds that an operation is said to take where less was measured: none may seem free."""
+
 
 @dataclass(frozen=True)
 class Measurement:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from profiles.calibration import calibrated, slowness
+from profiles.calibration import calibrated
 from profiles.operation import Operation
-from profiles.profile import Profile
+from profiles.profile import SHORTEST, Profile
 from profiles.roofline import Device, Roofline
 
 
 @dataclass(frozen=True)
 class ProfiledCosts:
-    """Seconds of an operation as they were measured.
+    """Seconds of an operation as they were measured, where they were and are not nothing.
 
     Attributes:
         profile: of the device.
@@ -40,14 +40,13 @@ class ProfiledCosts:
     @cached_property
     def fallback(self) -> Roofline:
         """For operations that are not in the profile."""
-        seconds = self.profile.seconds
-        device = calibrated(self.ceilings, seconds)
-        return Roofline(device, slowness(device, seconds))
+        return Roofline(calibrated(self.ceilings, self.profile.seconds))
 
     def cost(self, operation: Operation) -> float:
         """Seconds of one run."""
-        measured = self.profile.seconds.get(operation)
-        return self.fallback.cost(operation) if measured is None else measured
+        measured = self.profile.seconds.get(operation, SHORTEST)
+        # Nothing takes no time: other processes took some while a single run was measured.
+        return self.fallback.cost(operation) if measured <= SHORTEST else measured
 
     def missing(self, operations: Iterable[Operation]) -> int:
         """How many of `operations` the profile has no time of."""

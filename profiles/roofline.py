@@ -1,7 +1,8 @@
 """Analytic costs: an operation takes as long as its arithmetic or its memory traffic.
 
-The roofline model (Williams et al. 2009): seconds = launch + max(floating-point operations /
-rate, bytes moved / bandwidth). No operation is free, and no two differ only by name.
+The roofline model (Williams et al. 2009), with a floor: seconds = max(launch, slowness of its kind
+× max(floating-point operations / rate, bytes moved / bandwidth)). A kernel starts while the one
+before it runs, so that only short ones take as long as their launch. No operation is free.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from profiles.fusion import Fusion
+from profiles.kinds import BROADCASTING, COLUMNS, kind_of, runs_no_kernel
 from profiles.nested import Nested
 from profiles.operation import Operation, TensorSize
 from profiles.operation_facts import facts
@@ -24,32 +26,60 @@ _PRODUCTS = frozenset(
 
 @dataclass(frozen=True)
 class Device:
-    """The two ceilings of a device, and what starting an operation takes.
+    """The two ceilings of a device, what its kernels reach of them, and what starting one takes.
 
     Attributes:
         rate: floating-point operations a second in float32 matrix products.
         bandwidth: bytes a second through main memory.
-        launch: seconds to start an operation.
-        depthwise: the share of `rate` that depthwise convolutions reach.
+        launch: the least that a kernel takes, in seconds.
+        dispatch: seconds of an operation that runs no kernel.
+        slowness: by kind (`profiles.kinds`), how many times as long as by the ceilings a kernel
+            takes; 1 where nothing is said.
     """
 
     rate: float
     bandwidth: float
     launch: float
-    depthwise: float
+    dispatch: float
+    slowness: Mapping[str, float] = field(default_factory=dict)
+
+
+_CPU_SLOWNESS = {
+    "DepthwiseConv2dNative": 3.5,
+    "DepthwiseConv2dNativeBackpropFilter": 6.0,
+    "DepthwiseConv2dNativeBackpropInput": 5.0,
+}
+_GPU_SLOWNESS = {
+    BROADCASTING: 2.3,
+    COLUMNS: 6.0,
+    "Conv2DBackpropFilter": 3.5,
+    "Conv2DBackpropInput": 2.3,
+    "DepthwiseConv2dNative": 4.1,
+    "DepthwiseConv2dNativeBackpropFilter": 9.9,
+    "DepthwiseConv2dNativeBackpropInput": 8.0,
+    "MaxPool": 2.3,
+    "MaxPoolGrad": 2.2,
+    "Pad": 1.9,
+    "ReluGrad": 1.4,
+    "Slice": 1.6,
+    "Tile": 2.2,
+}
+"""Measured on an NVIDIA H200: `python -m experiments.cost_models --stored`."""
 
 
 def device_ceilings(kind: str = "CPU") -> Device:
     """Round figures for a device kind, "CPU", "GPU" or "TPU".
 
     Only ratios between operations matter for a schedule; to predict seconds, measure a profile.
+    A GPU's are those of an NVIDIA H200.
     """
     if kind == "CPU":
         cores = os.cpu_count() or 1
-        return Device(rate=40e9 * cores, bandwidth=6e9 * min(cores, 8), launch=5e-6, depthwise=0.1)
+        bandwidth = 6e9 * min(cores, 8)
+        return Device(40e9 * cores, bandwidth, launch=5e-6, dispatch=5e-6, slowness=_CPU_SLOWNESS)
     if kind == "TPU":
-        return Device(rate=100e12, bandwidth=800e9, launch=2e-6, depthwise=0.05)
-    return Device(rate=30e12, bandwidth=1500e9, launch=5e-6, depthwise=0.05)
+        return Device(rate=100e12, bandwidth=800e9, launch=2e-6, dispatch=2e-6)
+    return Device(280e12, 4.1e12, launch=6.5e-6, dispatch=1.3e-6, slowness=_GPU_SLOWNESS)
 
 
 @dataclass(frozen=True)
@@ -58,7 +88,6 @@ class Roofline:
 
     Attributes:
         device: its ceilings.
-        slowness: by type, how many times as long as by the ceilings an operation takes.
         unit: of the costs.
 
     Example:
@@ -69,22 +98,22 @@ class Roofline:
     """
 
     device: Device = field(default_factory=device_ceilings)
-    slowness: Mapping[str, float] = field(default_factory=dict)
     unit: ClassVar[str] = "s"
 
     def cost(self, operation: Operation) -> float:
         """Seconds of one run."""
-        rate = self.device.rate
-        row = facts(operation.type)
-        if row.depthwise:
-            rate *= self.device.depthwise
-        if row.arithmetic == "shapes":
-            return self.device.launch
-        arithmetic = floating_point_operations(operation) / rate
-        traffic = operation.bytes_moved / self.device.bandwidth
-        return self.device.launch + self.slowness.get(operation.type, 1.0) * max(
-            arithmetic, traffic
-        )
+        if runs_no_kernel(operation):
+            return self.device.dispatch
+        # Where a library fuses operations it saves little: they take as long as one by one.
+        parts = operation.parts if isinstance(operation, Fusion) else (operation,)
+        slowness = self.device.slowness
+        work = sum(slowness.get(kind_of(each), 1.0) * self.by_ceilings(each) for each in parts)
+        return max(self.device.launch, work)
+
+    def by_ceilings(self, operation: Operation) -> float:
+        """Seconds of a kernel that reaches a ceiling."""
+        arithmetic = floating_point_operations(operation) / self.device.rate
+        return max(arithmetic, operation.bytes_moved / self.device.bandwidth)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ class Kernel:
     """An operation on made-up inputs, ready to run on a device.
 
     Raises:
-        NotMeasurableError: it is stateful, calls functions, or its inputs depend on data.
+        NotMeasurableError: it is stateful, calls functions, or its inputs depend on data or don't
+            fit into the device's memory.
     """
 
     def __init__(self, operation: Operation, device: str, equal: bool = False) -> None:
@@ -35,7 +36,7 @@ class Kernel:
             _check(part)
         self._operation = operation
         self._device = device
-        with tf.device(device):
+        with self._accepted(), tf.device(device):  # there may be no memory for them
             self._inputs = random_inputs(operation, equal)
 
     def once(self) -> Callable[[], Any]:

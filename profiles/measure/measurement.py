@@ -18,7 +18,7 @@ from profiles.devices import check_device
 from profiles.measure.kernels import Kernel, repeats_kept
 from profiles.measure.random_inputs import NotMeasurableError
 from profiles.operation import Operation
-from profiles.profile import Measurement
+from profiles.profile import SHORTEST, Measurement
 
 __all__ = ["Measurement", "NotMeasurableError", "measure", "measure_workspace"]
 
@@ -31,9 +31,6 @@ _LONG_SERIES = 5e-3
 _MOST_RUNS = 64
 _ENOUGH = 0.05
 """Seconds after which an operation has been measured for long enough, given its repeats."""
-
-_LEAST = 1e-7
-"""Seconds; TensorFlow folds operations on shapes into constants, but none may seem free."""
 
 
 def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Measurement:
@@ -64,7 +61,7 @@ def measure(operation: Operation, device: str = "CPU:0", repeats: int = 5) -> Me
         seconds = statistics.median(each.seconds for each in runs)
         if seconds < _LONG:
             seconds = _seconds_of_one(kernel, single, seconds, device, repeats)
-    return Measurement(max(_LEAST, seconds), _workspace(runs))
+    return Measurement(max(SHORTEST, seconds), _workspace(runs))
 
 
 def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int = 2) -> int | None:

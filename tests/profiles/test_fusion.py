@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from profiles.fusion import fuse
 from profiles.roofline import Device, Roofline, does_products, floating_point_operations
 from tests.fusions import ADDITION, BIAS, CONVOLUTION, FEATURES, FILTER, FUSED, GRADIENTS, IMAGE
@@ -19,9 +21,10 @@ def test_the_arithmetic_is_that_of_the_parts() -> None:
     assert not does_products(ADDITION)
 
 
-def test_a_roofline_bills_one_launch() -> None:
-    roof = Roofline(Device(rate=1e30, bandwidth=1e30, launch=1.0, depthwise=1.0))
-    assert roof.cost(FUSED) == 1.0
+def test_a_roofline_bills_one_launch_and_all_parts() -> None:
+    assert Roofline(Device(rate=1e30, bandwidth=1e30, launch=1.0, dispatch=1.0)).cost(FUSED) == 1.0
+    roof = Roofline(Device(rate=1.0, bandwidth=1.0, launch=1e-9, dispatch=1.0))
+    assert roof.cost(FUSED) == pytest.approx(roof.cost(CONVOLUTION) + roof.cost(ADDITION))
 
 
 def test_constants_are_found_at_the_fusions_own_inputs() -> None:

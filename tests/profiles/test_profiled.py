@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from profiles.operation import Operation, TensorSize
-from profiles.profile import Measurement, Profile
+from profiles.profile import SHORTEST, Measurement, Profile
 from profiles.profiled import ProfiledCosts
 from profiles.roofline import Roofline, device_ceilings
 
@@ -21,6 +21,14 @@ def test_what_is_missing_costs_what_the_calibrated_device_takes_and_is_counted()
     costs = ProfiledCosts(Profile("a", "1", {RELU: Measurement(0.7, 0)}), device_ceilings())
     assert costs.cost(SELU) == pytest.approx(0.7, rel=1e-3)
     assert costs.missing([RELU, SELU, RELU, SELU, SELU]) == 3
+
+
+def test_a_time_of_nothing_is_no_time() -> None:
+    """As an H200 was said to add 700 MB in, when other processes used it."""
+    entries = {RELU: Measurement(0.7, 0), SELU: Measurement(SHORTEST, 0)}
+    costs = ProfiledCosts(Profile("a", "1", entries), device_ceilings())
+    assert costs.cost(SELU) == pytest.approx(0.7, rel=1e-3)
+    assert costs.missing([SELU]) == 0
 
 
 def test_what_was_only_compiled_has_no_time() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from profiles.kinds import BROADCASTING
 from profiles.operation import Operation, TensorSize
 from profiles.roofline import (
     Device,
@@ -112,23 +113,23 @@ def test_einsum_does_two_operations_for_every_combination(
     assert floating_point_operations(operation) == 2 * combinations
 
 
-ROOF = Roofline(Device(rate=1000, bandwidth=100, launch=2, depthwise=0.1))
+ROOF = Roofline(Device(1000, 100, launch=2, dispatch=0.5, slowness={"Tanh": 3, BROADCASTING: 5}))
 
 
 @pytest.mark.parametrize(
     ("operation", "seconds"),
     [
-        (_operation("MatMul", [(100, 100), (100, 100)], [(100, 100)]), 2 + 2e6 / 1000),
-        (_operation("Relu", [(50,)], [(50,)]), 2 + 400 / 100),
-        (_operation("Shape", [(1000,)], [(1,)]), 2),
-        (_operation("NoOp", [], []), 2),
-        (
-            _operation("DepthwiseConv2dNative", [IMAGE, DEPTHWISE], [DEEP]),
-            2 + DEPTHWISE_CONVOLUTION / (1000 * 0.1),
-        ),
+        (_operation("MatMul", [(100, 100), (100, 100)], [(100, 100)]), 2e6 / 1000),
+        (_operation("Relu", [(50,)], [(50,)]), 400 / 100),
+        (_operation("Tanh", [(50,)], [(50,)]), 3 * 400 / 100),
+        (_operation("Mul", [(9, 50), (50,)], [(9, 50)]), 5 * 4 * (2 * 450 + 50) / 100),
+        (_operation("Relu", [(5,)], [(5,)]), 2),
+        (_operation("Shape", [(1000,)], [(1,)]), 0.5),
+        (_operation("Reshape", [(1000,), (2,)], [(10, 100)]), 0.5),
+        (_operation("NoOp", [], []), 0.5),
     ],
 )
-def test_the_lower_roof_decides(operation: Operation, seconds: float) -> None:
+def test_the_lower_roof_decides_or_the_launch(operation: Operation, seconds: float) -> None:
     assert ROOF.cost(operation) == pytest.approx(seconds, rel=1e-12)
 
 

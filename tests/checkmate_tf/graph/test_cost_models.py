@@ -10,8 +10,8 @@ from checkmate_tf.graph import cost_models
 from checkmate_tf.graph.cost_models import check_cost_model, step_costs
 from checkmate_tf.graph.step_operations import step_operations
 from checkmate_tf.trace.program import resolve
-from profiles.devices import device_name
-from profiles.measure.ceilings import PROBES
+from profiles.devices import default_device, device_name
+from profiles.measure.ceilings import probes
 from profiles.profile import Measurement, Profile
 from profiles.profile_files import save_profile
 from profiles.roofline import floating_point_operations
@@ -66,7 +66,7 @@ def test_of_a_device_no_more_than_its_ceilings_is_measured(program, tmp_path, mo
     seen = []
     costs = step_costs("device", program, lambda operations: seen.extend(operations) or seen)
     assert costs.notes == ()
-    assert set(seen) <= set(PROBES)
+    assert set(seen) <= set(probes(default_device()))
     products = [e.operation for e in step_operations(program) if e.operation.type == "MatMul"]
     (large,) = {costs.model.cost(each) for each in products}
     assert 0 < large < 1
