@@ -36,14 +36,24 @@ def side_by_side(program: Program, instructions: Instructions) -> Instructions:
 
 
 def most_live_bytes(instructions: Instructions) -> int:
-    """Bytes of buffers, copies and workspaces that are live at most, if all run in turn."""
-    size = {buffer: aligned(each) for one in instructions for buffer, each in one.writes}
+    """Bytes of buffers, copies and workspaces that are live at most, if all run in turn.
+
+    What may be fused allocates as one.
+    """
+    size = sizes_of_buffers(instructions)
     live = most = 0
-    for each in instructions:
-        live += sum(size[buffer] for buffer, _ in each.writes)
-        most = max(most, live + _passing(each))
-        live -= sum(size[buffer] for buffer in _given_up(each))
+    for part in _parts(instructions):
+        here = [instructions[number] for number in part]
+        passing = sum(map(_passing, here))
+        live += sum(size[buffer] for each in here for buffer, _ in each.writes) + passing
+        most = max(most, live)
+        live -= sum(size[buffer] for each in here for buffer in _given_up(each)) + passing
     return most
+
+
+def sizes_of_buffers(instructions: Instructions) -> dict[int, int]:
+    """Bytes of each buffer that is written."""
+    return {buffer: aligned(size) for each in instructions for buffer, size in each.writes}
 
 
 def _passing(each: Instruction) -> int:
@@ -69,7 +79,7 @@ class _Handover:
         self.instructions = instructions
         self.parts = _parts(instructions)
         self.part_of = {number: part for part, each in enumerate(self.parts) for number in each}
-        self.size = {buffer: aligned(n) for each in instructions for buffer, n in each.writes}
+        self.size = sizes_of_buffers(instructions)
         # What is free: bytes, and the parts that used them, the longest ago first.
         self.free = deque([(most_live_bytes(instructions), frozenset[int]())])
         self.users: dict[int, set[int]] = defaultdict(set)  # by buffer, parts

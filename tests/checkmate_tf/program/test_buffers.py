@@ -26,7 +26,7 @@ def schedule(request, extracted):
     return schedule_of(extracted, request.param)
 
 
-@pytest.fixture(scope="module", params=DEVICES, ids=["in turn", "as ready"])
+@pytest.fixture(scope="module", params=DEVICES, ids=["as freed", "as ready"])
 def instructions(request, extracted, schedule):
     return lower(extracted, schedule, request.param)
 

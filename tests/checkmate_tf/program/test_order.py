@@ -1,4 +1,4 @@
-"""The order in which a CPU runs a schedule."""
+"""The order in which a device runs a schedule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def schedule(request, extracted):
     return schedule_of(extracted, request.param)
 
 
-@pytest.fixture(scope="module", params=[Cpu("CPU:0"), Device("GPU:0")], ids=["in turn", "as ready"])
+@pytest.fixture(
+    scope="module", params=[Cpu("CPU:0"), Device("GPU:0")], ids=["as freed", "as ready"]
+)
 def device(request):
     return request.param
 
@@ -93,15 +95,13 @@ def test_what_is_read_and_waited_for_comes_before(instructions):
             newest.update(((each.operation, index), number) for index in range(16))
 
 
-@pytest.mark.parametrize("in_turn", [True, False])
-def test_of_two_products_one_waits_for_the_other(extracted, schedule, in_turn):
-    """So every step asks for memory in the same order, but for what is small."""
-    with planned_as(Cpu("CPU:0") if in_turn else Device("GPU:0")):
+def test_of_some_two_products_one_waits_for_the_other(extracted, schedule, device):
+    """But in groups of small ones, and where the memory is there, they run side by side."""
+    with planned_as(device):
         emitted = as_function(extracted, schedule).graph.get_operations()
     products = [each for each in emitted if each.type in PRODUCTS]
     assert len(products) > 10
-    waits = [one.name in all_before(other) for one, other in pairwise(products)]
-    assert all(waits) if in_turn else any(waits)
+    assert any(one.name in all_before(other) for one, other in pairwise(products))
 
 
 class _Operation:
