@@ -53,7 +53,7 @@ def _lines(entry: Entry) -> list[str]:
     document, key = entry.document, entry.key
     asked, budget = str(key["budget"]), format_bytes(document["budget"])
     step = document["step"]
-    timed = document["kept"].get("measured_overhead")
+    timed = document["kept"].get("measured_overhead") if step.get("timed") == "in turn" else None
     measured = "" if timed is None else f" planned, {100 * timed:.1f} % measured"
     used = datetime.fromtimestamp(entry.path.stat().st_mtime)
     facts = [

@@ -84,6 +84,7 @@ class Baselines:
     def __init__(self) -> None:
         """Of no signature yet."""
         self._tried: dict[ComputationGraph, Baseline] = {}
+        self._ran_here: set[ComputationGraph] = set()
         self._expected: dict[ComputationGraph, int] = {}
         self._largest: Baseline | None = None
 
@@ -101,6 +102,7 @@ class Baselines:
             if not run or self.is_no_larger(baseline):
                 return baseline
             self._tried[structure] = _tried(extracted, baseline)
+            self._ran_here.add(structure)
         tried = self._tried[structure]
         measured = None if tried.measured is None else tried.measured - tried.resident + resident
         return replace(tried, resident=resident, forecast=expected, measured=measured)
@@ -116,6 +118,10 @@ class Baselines:
         self._expected.setdefault(structure, known.expected_addition)
         if ran:
             self._tried.setdefault(structure, known)
+
+    def ran_here(self, step: Step) -> bool:
+        """Whether this process has run the step for trial, or could not."""
+        return step.structure in self._ran_here
 
     def is_no_larger(self, baseline: Baseline) -> bool:
         """Whether a signature that needs as much has been planned before."""

@@ -68,8 +68,8 @@ class _OfReplica(PreparedStep):
     def layout(self) -> MemoryLayout | None:
         return None
 
-    def times(self, baseline: Baseline) -> StepTimes:
-        return StepTimes(baseline)
+    def times(self, baseline: Baseline, ran_here: bool) -> StepTimes:
+        return StepTimes(baseline, ran_here)
 
 
 class Planner:
@@ -165,7 +165,7 @@ class Planner:
                 under_way,
                 recommended,
                 unchanged_peak,
-                step.times(baseline),
+                step.times(baseline, self._baselines.ran_here(step)),
             )
         except TooSmallError as error:
             self._keep_recommended(error, step)

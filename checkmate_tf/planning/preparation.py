@@ -105,9 +105,9 @@ class PreparedStep:
             return None
         return partial(run_for_trial, self.extracted, arriving=self.arriving)
 
-    def times(self, baseline: Baseline) -> StepTimes:
+    def times(self, baseline: Baseline, ran_here: bool) -> StepTimes:
         """What tells plans the seconds of their steps and of plain ones."""
-        return StepTimes(baseline, self.program)
+        return StepTimes(baseline, ran_here, self.program)
 
     def layout(self) -> MemoryLayout | None:
         """How the device's memory lies before it, and what will come before it.

@@ -20,29 +20,36 @@ class StepTimes:
 
     Attributes:
         baseline: of the plain step.
-        program: of the step, where plain steps may run beside others; else None.
+        ran_here: this process has measured it, for this plan or for one before.
+        program: the step, where plain steps may run beside others; else None.
     """
 
     baseline: Baseline
+    ran_here: bool = False
     program: Program | None = None
 
     def of(self, plan: Plan, run: TrialRun) -> Plan:
-        """The plan with the seconds of a plain step and of one by the plan, measured in turn.
+        """The plan with the seconds of a step by it, and of a plain one; as it was if not known.
 
-        It is as it was where the plain step has not run or has no room now, or where it would take
-        long to prepare it once more: it does not stay, for its constants would lie in the memory
-        of trial runs.
+        Both take turns where the plain step may run once more, which takes little time for a small
+        step: it has to be prepared anew, since its constants would lie in the memory that trial
+        runs measure. Else those of the trial run stand beside those of the plain step's own.
         """
-        if self.program is None or run.ran is None or not self._is_worth_it(run):
-            return plan
-        if self.baseline.measured is None or not has_room(self.baseline):
-            return plan
-        found = in_turn(self.program, run.ran)
-        if found is None:
-            return plan
-        return replace(plan, plain_seconds=found.plain, step_seconds=found.ours)
+        if self.program is not None and run.ran is not None and self._may_run_again(run):
+            found = in_turn(self.program, run.ran)
+            if found is not None:
+                return replace(
+                    plan, plain_seconds=found.plain, step_seconds=found.ours, timed="in turn"
+                )
+        if self.ran_here and self.baseline.seconds is not None and run.seconds[1:]:
+            ours = median(run.seconds[1:])
+            return replace(plan, step_seconds=ours, timed="one after the other")
+        return plan
 
-    def _is_worth_it(self, run: TrialRun) -> bool:
+    def _may_run_again(self, run: TrialRun) -> bool:
+        """Whether there is room for the plain step, and the turns take little of the time."""
+        if self.baseline.measured is None or not has_room(self.baseline):
+            return False
         first, *others = run.seconds
         # The traced step takes up to twice as long to prepare as the one that was written for it.
         takes = 2 * first + 2 * median(others or [first])

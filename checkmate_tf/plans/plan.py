@@ -82,8 +82,8 @@ class Plan:
         compilations: of plans, until this one was found.
         why_forecast: why no trial run has measured the plan, in a few words; "" where one has.
         plain_seconds: of a plain step, the median of some; None where none was timed.
-        step_seconds: of a step by this plan, the median of some that took turns with plain ones;
-            None where none did.
+        step_seconds: of a step by this plan, the median of some; None where none was timed.
+        timed: how they were, "in turn" with plain ones or "one after the other"; "" where not.
 
     Example:
         >>> import tempfile
@@ -117,6 +117,7 @@ class Plan:
     first_peak: int | None = None
     plain_seconds: float | None = None
     step_seconds: float | None = None
+    timed: str = ""
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
@@ -232,7 +233,8 @@ class Plan:
         step = read(document, "step", dict)
         asked, seconds = read(step, "solution", dict), read(step, "seconds", dict)
         sizes = {name: read(asked, name, (int, type(None))) for name in _OF_THE_SOLVER}
-        step = {"why_forecast": "", **step, "budget": budget}  # older files don't say why
+        # Older files don't say all of it.
+        step = {"why_forecast": "", "timed": "", **step, "budget": budget}
         return cls(
             graph=graph,
             schedule=solution.schedule,
@@ -294,12 +296,17 @@ class Plan:
         order = ", in this order" if solution.bound_order == "fixed" else ""
         return f"at most {percent:.2f} % above the least for that{order}"
 
-    def _measured_times(self) -> str:
+    def _measured_times(self) -> list[tuple[str, str]]:
         if self.measured_overhead is None:
-            return ""
+            return []
         plain, ours = (1000 * (each or 0.0) for each in (self.plain_seconds, self.step_seconds))
-        extra = f"{100 * self.measured_overhead:.1f} %"
-        return f"{extra} (measured: {plain:.1f} ms plain, {ours:.1f} ms by the plan)"
+        return [
+            (
+                "" if self.cost_name == "time" else "extra time",
+                f"{100 * self.measured_overhead:.1f} % (measured {self.timed})",
+            ),
+            ("time of a step", f"{plain:.1f} ms plain, {ours:.1f} ms by the plan"),
+        ]
 
     def _facts(self) -> list[tuple[str, str]]:
         """What is known of the plan, each with its name or, below another such, without one."""
@@ -319,7 +326,7 @@ class Plan:
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("recomputed", f"{recomputations} of {len(self.graph)} nodes"),
             (f"extra {self.cost_name}", f"{100 * self.planned_overhead:.1f} % (predicted)"),
-            ("" if self.cost_name == "time" else "extra time", self._measured_times()),
+            *self._measured_times(),
             ("solver", f"{self.solution.solver}, {self.solution.seconds:.1f} s"),
             ("", self._asked()),
             ("", self._distance()),

@@ -15,6 +15,7 @@ from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.planning import baseline, step_times
 from checkmate_tf.planning.kept.plan_store import plan_files
 from checkmate_tf.planning.trial import in_turn
+from checkmate_tf.plans.line import extra_in_words
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 
 if held_bytes() is None:
@@ -60,6 +61,7 @@ def test_a_plan_says_what_its_steps_and_plain_ones_took(plan):
     assert plan.extra_seconds == pytest.approx(extra)
     assert plan.planned_overhead == pytest.approx(extra / plan.plain_seconds)
     assert f"{1000 * plan.plain_seconds:.1f} ms plain" in str(plan)
+    assert "(measured in turn)" in str(plan)
 
 
 def test_it_survives_the_file_and_older_ones_say_nothing_of_it(plan, tmp_path):
@@ -68,7 +70,7 @@ def test_it_survives_the_file_and_older_ones_say_nothing_of_it(plan, tmp_path):
     assert loaded.measured_overhead == plan.measured_overhead
     assert loaded.planned_overhead == plan.planned_overhead
     document = json.loads((tmp_path / "plan.json").read_text())
-    for name in ("plain_seconds", "step_seconds"):
+    for name in ("plain_seconds", "step_seconds", "timed"):
         del document["step"][name]
     older = checkmate_tf.Plan.from_json(document)
     assert older.measured_overhead is None
@@ -109,14 +111,29 @@ def test_nothing_is_timed_without_a_trial_run_or_where_no_plain_step_ran(step, x
 def test_a_plain_step_that_has_no_room_by_then_is_not_run_again(step, x, monkeypatch):
     monkeypatch.setattr(step_times, "has_room", lambda known: False)
     plan = planned(step, x)
-    assert plan.plain_seconds is not None
-    assert plan.measured_overhead is None
+    assert plan.timed == "one after the other"
+    assert plan.measured_overhead == plan.step_seconds / plan.plain_seconds - 1
+    assert "measured" not in extra_in_words(plan)
+    assert "(measured one after the other)" in str(plan)
 
 
 def test_nor_one_whose_preparation_would_take_long(step, x, monkeypatch):
     monkeypatch.setattr(step_times, "COMPARED_LEAST", 0.0)
     monkeypatch.setattr(step_times, "COMPARED_SHARE", 0.0)
-    assert planned(step, x).measured_overhead is None
+    assert planned(step, x).timed == "one after the other"
+
+
+def test_nor_is_a_plan_compared_with_a_plain_step_of_another_process(
+    step, x, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("CHECKMATE_TF_PLANS", str(tmp_path))
+    monkeypatch.setattr(step_times, "has_room", lambda known: False)
+    first = planned(step, x)
+    gc.collect()
+    other = planned(step, x, budget=0.9)
+    assert other.measured_baseline_peak is not None
+    assert other.plain_seconds == first.plain_seconds
+    assert other.measured_overhead is None
 
 
 def test_memory_that_runs_out_meanwhile_ends_the_comparison_alone(step, x, monkeypatch):
@@ -126,7 +143,7 @@ def test_memory_that_runs_out_meanwhile_ends_the_comparison_alone(step, x, monke
     monkeypatch.setattr(in_turn, "run_on_copies", exhausted)
     plan = planned(step, x)
     assert plan.measured_peak is not None
-    assert plan.measured_overhead is None
+    assert plan.timed == "one after the other"
 
 
 def test_the_comparison_changes_no_variable_and_leaves_no_memory(x):
@@ -152,6 +169,7 @@ def test_the_comparison_changes_no_variable_and_leaves_no_memory(x):
         kept = checkmate_tf.rematerialize(step, **RULE)
         loss = kept(x)
     assert kept.plan.measured_overhead is not None
+    assert kept.plan.timed == "in turn"
     assert held[1] == held[0]
     expected, gradient = loss_and_gradient(tf.Variable(before), depth=16)(x)
     assert float(loss) == pytest.approx(float(expected), rel=1e-5)
