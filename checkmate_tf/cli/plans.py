@@ -53,11 +53,13 @@ def _lines(entry: Entry) -> list[str]:
     document, key = entry.document, entry.key
     asked, budget = str(key["budget"]), format_bytes(document["budget"])
     step = document["step"]
+    timed = document["kept"].get("measured_overhead") if step.get("timed") == "in turn" else None
+    measured = "" if timed is None else f" planned, {100 * timed:.1f} % measured"
     used = datetime.fromtimestamp(entry.path.stat().st_mtime)
     facts = [
         budget if asked.isdigit() else f"{budget} ({asked})",
         f"peak {format_bytes(step['measured_peak'] or step['predicted_peak'])}",
-        f"{100 * document['kept']['overhead']:.1f} % extra",
+        f"{100 * document['kept']['overhead']:.1f} % extra{measured}",
         f"used {used:%Y-%m-%d %H:%M}",
     ]
     return [f"{step_in_words(document)}, TensorFlow {key['tensorflow']}", ", ".join(facts)]

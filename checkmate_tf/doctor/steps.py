@@ -205,7 +205,7 @@ def facts_of(seen: Comparison) -> list[tuple[str, str]]:
             sizes = plan.compiled_baseline_peak or 0, plan.compiled_peak
             rows.append(("peak, by compiler", _pair(*map(format_bytes, sizes))))
         after = [
-            ("extra time", f"{100 * plan.overhead:.1f} % predicted"),
+            ("extra time", f"{100 * plan.planned_overhead:.1f} % predicted"),
             *([("planned in", in_words(plan.seconds))] if plan.seconds else []),
             *(("note", note) for note in plan.notes),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Protocol
 
 from checkmate_tf.devices.current import current_device
@@ -19,7 +20,7 @@ from solvers import ComputationGraph, Schedule, format_bytes
 
 @dataclass(frozen=True)
 class Baseline:
-    """Peak of one unchanged step.
+    """Peak and time of one unchanged step.
 
     Attributes:
         resident: bytes that the device held before it.
@@ -27,6 +28,7 @@ class Baseline:
         measured: bytes that it held at most; None where it has not run.
         note: why not, for the user; empty where that need not be said.
         may_pass: it may run at another time.
+        seconds: of one step after the first one, the median; None where it has not run.
     """
 
     resident: int
@@ -34,6 +36,7 @@ class Baseline:
     measured: int | None = None
     note: str = ""
     may_pass: bool = False
+    seconds: float | None = None
 
     @property
     def peak(self) -> int:
@@ -81,6 +84,7 @@ class Baselines:
     def __init__(self) -> None:
         """Of no signature yet."""
         self._tried: dict[ComputationGraph, Baseline] = {}
+        self._ran_here: set[ComputationGraph] = set()
         self._expected: dict[ComputationGraph, int] = {}
         self._largest: Baseline | None = None
 
@@ -100,6 +104,7 @@ class Baselines:
             if not run or self.is_no_larger(baseline):
                 return baseline
             self._tried[structure] = _tried(extracted, baseline)
+            self._ran_here.add(structure)
         tried = self._tried[structure]
         measured = None if tried.measured is None else tried.measured - tried.resident + resident
         return replace(tried, resident=resident, forecast=expected, measured=measured)
@@ -115,6 +120,10 @@ class Baselines:
         self._expected.setdefault(structure, known.expected_addition)
         if ran:
             self._tried.setdefault(structure, known)
+
+    def ran_here(self, step: Step) -> bool:
+        """Whether this process has run the step for trial, or could not."""
+        return step.structure in self._ran_here
 
     def is_no_larger(self, baseline: Baseline) -> bool:
         """Whether a signature that needs as much has been planned before."""
@@ -137,19 +146,30 @@ def _tried(extracted: Extraction, expected: Baseline) -> Baseline:
     try:
         if why := why_no_trial(extracted):
             raise TrialRunError(why)
-        _refuse_beyond(ROOM_FOR_UNCHANGED * expected.expected_addition)
+        _refuse_beyond(_room_for(expected))
         with phase("trials"):
-            peaks = run_unchanged(extracted)
-        added = current_device().peak_of_unchanged(peaks)
+            run = run_unchanged(extracted)
+        added = current_device().peak_of_unchanged(run.added)
         if added < expected.expected_addition and not counts_small_buffers():
             raise TrialRunError(
                 "this CPU's allocator counts no buffers below 256 KiB; "
                 "TF_CPU_ALLOCATOR_USE_BFC=true, set before TensorFlow is imported, counts all"
             )
-        return replace(expected, measured=expected.resident + added)
+        seconds = median(run.seconds[1:] or run.seconds)
+        return replace(expected, measured=expected.resident + added, seconds=seconds)
     except TrialRunError as error:
         note = f"the unchanged step's peak is a forecast, for {error}"
         return replace(expected, note=note, may_pass=error.may_pass)
+
+
+def has_room(known: Baseline) -> bool:
+    """Whether the unchanged step may run now."""
+    left = current_device().left()
+    return left is None or _room_for(known) <= left
+
+
+def _room_for(expected: Baseline) -> float:
+    return ROOM_FOR_UNCHANGED * expected.expected_addition
 
 
 def _refuse_beyond(size: float) -> None:

@@ -11,6 +11,7 @@ from checkmate_tf.phases import phase
 from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.expectation import Expectation
 from checkmate_tf.planning.question import Question
+from checkmate_tf.planning.step_times import StepTimes
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import detail
@@ -27,12 +28,17 @@ class PlanMaker:
     """
 
     def __init__(
-        self, question: Question, expected: Expectation, trial_run: TrialRunner | None
+        self,
+        question: Question,
+        expected: Expectation,
+        trial_run: TrialRunner | None,
+        times: StepTimes | None = None,
     ) -> None:
-        """Without `trial_run`, plans are forecast only."""
+        """Without `trial_run`, plans are forecast only; `times` tells what their steps take."""
         self.question = question
         self.expected = expected
         self._trial_run = trial_run
+        self._times = times
         self._room: float = math.inf
         """Bytes that the device held, copies included, when it had no room for a trial run."""
 
@@ -63,6 +69,7 @@ class PlanMaker:
             solution=solution,
             notes=question.notes,
             measured_baseline_peak=question.measured_baseline_peak,
+            plain_seconds=self._times.baseline.seconds if self._times else None,
         )
         return Candidate(plan, expected)
 
@@ -99,12 +106,15 @@ class PlanMaker:
             measured_peak=measured,
             first_peak=trial_run.first,
         )
-        return replace(
+        tried = replace(
             candidate,
             plan=plan,
             function=trial_run.function,
             scatter=trial_run.scatter,
         )
+        if self._times is not None and self.expected.keeps(tried):
+            tried = replace(tried, plan=self._times.of(plan, trial_run))
+        return tried
 
     def told(self, candidate: Candidate) -> Candidate:
         """The candidate, after what is known of it was said to who asked for details."""

@@ -36,6 +36,7 @@ from checkmate_tf.planning.settings import (
     LEAST_TIME,
     PLAN_TIMES,
 )
+from checkmate_tf.planning.step_times import StepTimes
 from checkmate_tf.planning.too_small import TooSmallError, held_more, no_schedule
 from checkmate_tf.planning.trial.trial_run import TrialRunner
 from checkmate_tf.planning.unchanged import plain_instead
@@ -59,6 +60,7 @@ class PlanSearch:
         interrupts: Interrupts | None = None,
         recommended: Schedule | None = None,
         measure_unchanged: Callable[[], int | None] = lambda: None,
+        times: StepTimes | None = None,
     ) -> None:
         """Prepare a search.
 
@@ -70,6 +72,7 @@ class PlanSearch:
             recommended: the schedule of a lean plan that an error has named the budget of.
             measure_unchanged: runs the unchanged step, if it has not run, for its peak in bytes;
                 asked only where no plan keeps the budget.
+            times: tells plans what their steps and plain ones take.
         """
         self._question = question
         self._graph = question.extracted.graph
@@ -85,7 +88,7 @@ class PlanSearch:
         is_large = len(question.extracted.program.operations) >= LARGE_STEP
         self._corrections = LARGE_CORRECTIONS if is_large else CORRECTIONS
         self._expected = Expectation(question, surely=is_large)
-        self._maker = PlanMaker(question, self._expected, trial_run)
+        self._maker = PlanMaker(question, self._expected, trial_run, times)
 
     def run(self) -> Outcome:
         """The fastest plan found that keeps the budget, else, with a warning, the leanest.

@@ -34,6 +34,7 @@ from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import PATIENCE
+from checkmate_tf.planning.step_times import StepTimes
 from checkmate_tf.planning.too_small import TooSmallError
 from checkmate_tf.planning.trial.trial_run import (
     SaysEnough,
@@ -66,6 +67,9 @@ class _OfReplica(PreparedStep):
 
     def layout(self) -> MemoryLayout | None:
         return None
+
+    def times(self, baseline: Baseline, ran_here: bool) -> StepTimes:
+        return StepTimes(baseline, ran_here)
 
 
 class Planner:
@@ -161,6 +165,7 @@ class Planner:
                 under_way,
                 recommended,
                 unchanged_peak,
+                step.times(baseline, self._baselines.ran_here(step)),
             )
         except TooSmallError as error:
             self._keep_recommended(error, step)
@@ -287,6 +292,7 @@ def answered(
     under_way: bool = False,
     recommended: Schedule | None = None,
     measure_unchanged: Callable[[], int | None] = lambda: None,
+    times: StepTimes | None = None,
 ) -> Outcome:
     """What a search finds for a question.
 
@@ -296,7 +302,7 @@ def answered(
         run: runs the step for trial, if anything does.
         interrupts: those of the user.
         under_way: a signature that needs as much has been planned before.
-        recommended, measure_unchanged: as for `PlanSearch`.
+        recommended, measure_unchanged, times: as for `PlanSearch`.
 
     Raises:
         BudgetError: no schedule was found within the budget, and that is an error.
@@ -311,6 +317,7 @@ def answered(
         interrupts,
         recommended,
         measure_unchanged,
+        times,
     )
     try:
         with phase("solve"):

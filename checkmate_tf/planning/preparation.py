@@ -20,6 +20,7 @@ from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import KERNEL_ROOM
+from checkmate_tf.planning.step_times import StepTimes
 from checkmate_tf.planning.trial.trial_run import (
     TrialRunner,
     can_run_for_trial,
@@ -103,6 +104,10 @@ class PreparedStep:
         if not self.device.is_here or not can_run_for_trial(self.extracted):
             return None
         return partial(run_for_trial, self.extracted, arriving=self.arriving)
+
+    def times(self, baseline: Baseline, ran_here: bool) -> StepTimes:
+        """What tells plans the seconds of their steps and of plain ones."""
+        return StepTimes(baseline, ran_here, self.program)
 
     def layout(self) -> MemoryLayout | None:
         """How the device's memory lies before it, and what will come before it.

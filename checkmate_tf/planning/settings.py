@@ -147,6 +147,21 @@ ROOM_FOR_UNCHANGED = 2.0
 """Multiple of what the unchanged step is expected to add to what is held: it runs only where so
 much memory is left, for it may need more than is expected of it."""
 
+# Plain steps and others, timed in turn (`step_times`, `trial.in_turn`).
+
+COMPARED_SHARE = 0.1
+"""Share of the time of planning so far that the comparison may be expected to take, with twice the
+preparation of the plan's own step for that of the plain one."""
+
+COMPARED_LEAST = 1.0
+"""Seconds that it may be expected to take in any case."""
+
+TURN_SECONDS = 1.0
+"""Seconds for all turns, once both steps are prepared; there is one turn at least."""
+
+MOST_TURNS = 7
+"""Turns at most."""
+
 # The first steps of training (`monitor`).
 
 MONITORED_STEPS = 10

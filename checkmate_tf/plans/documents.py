@@ -121,11 +121,16 @@ def read(document: Mapping[str, Any], key: str, kinds: type | tuple[type, ...]) 
 
 
 def plain_fields(kind: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are whole numbers or texts, and the kinds for `read`."""
+    """The fields of a dataclass that are whole numbers, texts or known numbers, for `read`."""
     return {each.name: _KINDS[each.type] for each in fields(kind) if each.type in _KINDS}
 
 
-_KINDS: Mapping[Any, Any] = {"int": int, "int | None": (int, type(None)), "str": str}
+_KINDS: Mapping[Any, Any] = {
+    "int": int,
+    "int | None": (int, type(None)),
+    "float | None": (int, float, type(None)),
+    "str": str,
+}
 """As annotations name them."""
 
 

@@ -64,8 +64,8 @@ class Plan:
         predicted_peak: the most bytes that the device's allocator is expected to hold in ten
             steps, in all; a forecast, moved to where the trial run's steps lay if there was one.
         baseline_peak: the same for the step as it was traced, unchanged; a forecast.
-        overhead: predicted extra time, or cost in the graph's unit, as a share of one pass; 0.05
-            is 5 %.
+        overhead: predicted extra time, or cost in the graph's unit, as a share of one pass, which
+            is the sum of all costs; 0.05 is 5 %.
         solution: the solver's answer, with its bound.
         measured_peak: the most bytes that the trial run saw; None where there was none.
         first_peak: bytes that a step held at most while kernels were chosen, as in the first step
@@ -81,6 +81,9 @@ class Plan:
         compiled_baseline_peak: the same for the step as it was traced.
         compilations: of plans, until this one was found.
         why_forecast: why no trial run has measured the plan, in a few words; "" where one has.
+        plain_seconds: of a plain step, the median of some; None where none was timed.
+        step_seconds: of a step by this plan, the median of some; None where none was timed.
+        timed: how they were, "in turn" with plain ones or "one after the other"; "" where not.
 
     Example:
         >>> import tempfile
@@ -112,6 +115,9 @@ class Plan:
     compilations: int = 0
     why_forecast: str = ""
     first_peak: int | None = None
+    plain_seconds: float | None = None
+    step_seconds: float | None = None
+    timed: str = ""
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
@@ -227,7 +233,8 @@ class Plan:
         step = read(document, "step", dict)
         asked, seconds = read(step, "solution", dict), read(step, "seconds", dict)
         sizes = {name: read(asked, name, (int, type(None))) for name in _OF_THE_SOLVER}
-        step = {"why_forecast": "", **step, "budget": budget}  # older files don't say why
+        # Older files don't say all of it.
+        step = {"why_forecast": "", "timed": "", **step, "budget": budget}
         return cls(
             graph=graph,
             schedule=solution.schedule,
@@ -243,6 +250,33 @@ class Plan:
     def peak(self) -> int:
         """Bytes that the step takes by this plan: as compiled or measured, or else predicted."""
         return self.compiled_peak or self.measured_peak or self.predicted_peak
+
+    @property
+    def extra_seconds(self) -> float | None:
+        """Seconds that recomputation is predicted to take in a step; None if costs are no time."""
+        graph = self.graph
+        return self.overhead * graph.one_pass_cost if graph.cost_unit == "s" else None
+
+    @property
+    def planned_overhead(self) -> float:
+        """Predicted extra time as a share of a plain step, where that was timed; else `overhead`.
+
+        Operations that run side by side, or without a pause between them, take less time than the
+        sum of their costs.
+        """
+        if self.extra_seconds is None or not self.plain_seconds:
+            return self.overhead
+        return self.extra_seconds / self.plain_seconds
+
+    @property
+    def measured_overhead(self) -> float | None:
+        """Extra time of a step by this plan as a share of a plain step; None if not measured.
+
+        Below 0 where it was faster.
+        """
+        if self.step_seconds is None or not self.plain_seconds:
+            return None
+        return self.step_seconds / self.plain_seconds - 1
 
     @property
     def cost_name(self) -> str:
@@ -262,6 +296,18 @@ class Plan:
         order = ", in this order" if solution.bound_order == "fixed" else ""
         return f"at most {percent:.2f} % above the least for that{order}"
 
+    def _measured_times(self) -> list[tuple[str, str]]:
+        if self.measured_overhead is None:
+            return []
+        plain, ours = (1000 * (each or 0.0) for each in (self.plain_seconds, self.step_seconds))
+        return [
+            (
+                "" if self.cost_name == "time" else "extra time",
+                f"{100 * self.measured_overhead:.1f} % (measured {self.timed})",
+            ),
+            ("time of a step", f"{plain:.1f} ms plain, {ours:.1f} ms by the plan"),
+        ]
+
     def _facts(self) -> list[tuple[str, str]]:
         """What is known of the plan, each with its name or, below another such, without one."""
         recomputations = len(self.schedule) - len(self.graph)
@@ -279,7 +325,8 @@ class Plan:
             ("", _known(first, "measured while kernels were chosen")),
             ("variables and inputs", format_bytes(self.graph.fixed_bytes)),
             ("recomputed", f"{recomputations} of {len(self.graph)} nodes"),
-            (f"extra {self.cost_name}", f"{100 * self.overhead:.1f} % (predicted)"),
+            (f"extra {self.cost_name}", f"{100 * self.planned_overhead:.1f} % (predicted)"),
+            *self._measured_times(),
             ("solver", f"{self.solution.solver}, {self.solution.seconds:.1f} s"),
             ("", self._asked()),
             ("", self._distance()),
@@ -290,7 +337,7 @@ class Plan:
 
     def __repr__(self) -> str:
         """Short, as its graph is not; `print` tells more."""
-        extra = f"{100 * self.overhead:.1f} % more {self.cost_name}"
+        extra = f"{100 * self.planned_overhead:.1f} % more {self.cost_name}"
         sizes = f"{format_bytes(self.peak)} of {format_bytes(self.budget)}"
         return f"<Plan of {self.graph.name!r}: {sizes}, {extra}>"
 

@@ -7,7 +7,15 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from experiments import predictions
-from experiments.predictions import as_table, draw, peak_error, read_rows, summary, write_rows
+from experiments.predictions import (
+    as_table,
+    draw,
+    peak_error,
+    ratios,
+    read_rows,
+    summary,
+    write_rows,
+)
 
 KEPT = {
     "model": "U-Net", "one_dnn": 1, "share": 0.75, "budget": 200_000_000, "peak": 150_000_000,
@@ -45,6 +53,7 @@ def test_the_summary_counts():
         "8.0 % longer than plain ones in the median, planned were 4.0 %; the two differ by 4.0 "
         "points in the median."
     )
+    assert ratios([KEPT, OVER, TOO_SMALL]).endswith("1.058 with oneDNN on, 1.019 with oneDNN off.")
     assert summary([TOO_SMALL]) == "1 budgets, none of which can be kept"
 
 

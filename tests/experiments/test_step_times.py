@@ -35,13 +35,14 @@ def test_a_row_of_a_small_model() -> None:
 def test_medians_are_told_apart_by_one_dnn(on: int) -> None:
     def row(one_dnn: int, ours: float) -> dict[str, object]:
         seconds = {"plain": [1.0], "unchanged": [1.0], "ours": [ours]}
-        return {"model": "U-Net", "one_dnn": one_dnn, "seconds": seconds, "planned": 0.0}
+        return {"model": "U-Net", "one_dnn": one_dnn, "seconds": seconds, "planned": 0.25}
 
     console = Console(width=80, record=True)
     console.print(as_table([row(on, 1.25), row(on, 1.75), row(1 - on, 3.0)]))
     medians = [line for line in console.export_text().splitlines() if "median" in line]
     assert len(medians) == 2
-    assert any("1.500" in line and ("on" if on else "off") in line for line in medians)
+    [of] = [line.split() for line in medians if ("on" if on else "off") in line.split()]
+    assert [each for each in of if "." in each][-3:] == ["1.250", "1.500", "1.200"]
 
 
 def test_a_budget_that_cannot_be_kept_is_told() -> None:

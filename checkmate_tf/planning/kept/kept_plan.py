@@ -113,7 +113,12 @@ def named_plan(plan: Plan) -> KeptPlan:
     """A plan that the user named, with what it says of the unchanged step."""
     if plan.origin is None:
         return KeptPlan(plan)
-    baseline = Baseline(plan.origin.resident, plan.baseline_peak, plan.measured_baseline_peak)
+    baseline = Baseline(
+        plan.origin.resident,
+        plan.baseline_peak,
+        plan.measured_baseline_peak,
+        seconds=plan.plain_seconds,
+    )
     # XLA would take other bytes for the step written down anew in its own order.
     is_unchanged = plan.compiled_peak is not None and (
         plan.compiled_peak == plan.compiled_baseline_peak and len(plan.schedule) == len(plan.graph)
@@ -135,6 +140,7 @@ def kept_plan(entry: Entry) -> KeptPlan:
             forecast=read(known, "forecast", int),
             measured=read(known, "measured", (int, type(None))),
             note=read(known, "note", str),
+            seconds=read(known, "seconds", (int, float, type(None))),
         )
         plan = Plan.from_json(entry.document)
         if plan.origin is None:

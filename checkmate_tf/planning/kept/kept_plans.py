@@ -139,7 +139,8 @@ class KeptPlans:
         untried = made.untried and not (before is not None and before.untried)
         facts = {
             "key": key,
-            "overhead": plan.overhead,
+            "overhead": plan.planned_overhead,
+            "measured_overhead": plan.measured_overhead,
             "keeps": made.keeps,
             "beyond_budget": made.beyond_budget,
             "runs_plain": made.runs_plain,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from checkmate_tf.devices.current import current_device
@@ -37,6 +37,7 @@ from checkmate_tf.planning.settings import (
     UNCHANGED_STEPS,
 )
 from checkmate_tf.planning.trial.input_pipeline import batches_like
+from checkmate_tf.planning.trial.made_up import made_up_arguments
 from checkmate_tf.planning.trial.variable_copies import (
     can_copy,
     copied_bytes,
@@ -44,10 +45,9 @@ from checkmate_tf.planning.trial.variable_copies import (
     run_on_copies,
     written_bytes,
 )
-from checkmate_tf.planning.variable_places import gaps_filled, outside_tensor, variables_aside
+from checkmate_tf.planning.variable_places import gaps_filled, variables_aside
 from checkmate_tf.program.rewrite import as_function
 from checkmate_tf.trace.inlining import as_traced
-from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.side_effects import changes_only_variables, draws_by_seed
 from profiles.tensorflow_internals import cancellable, function_again
@@ -110,20 +110,29 @@ class TrialRun:
         peaks: bytes that the device held at most in each step, the copies not counted, but all of
             the step's variables, for which some optimizers take memory only when they are written.
             A step in which the device tried kernels is none of them.
-        function: what ran, on flat arguments. None where its kernels have drawn random numbers,
-            which training would miss, and where training's arguments come from the host of a GPU.
+        ran: what ran, on flat arguments.
+        is_spent: training has no use for it: its kernels have drawn random numbers, which training
+            would miss, or training's arguments come from the host of a GPU.
         scatter: bytes by which the highest step exceeded the lowest one after the first; 0 if the
             last ones were equal. None where this says nothing of training, because the copies lay
             elsewhere than the variables do, or other batches were made meanwhile, or small buffers
             are not counted.
         first: as `peaks`, of the step before them in which the device may have tried kernels;
             None where it never does.
+        seconds: of each step, that one and the first one of all included.
     """
 
     peaks: tuple[int, ...]
-    function: Callable[..., Any] | None
+    ran: Callable[..., Any] | None
     scatter: int | None = None
     first: int | None = None
+    is_spent: bool = False
+    seconds: tuple[float, ...] = ()
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """What training can run, on flat arguments, if it has a use for that."""
+        return None if self.is_spent else self.ran
 
 
 SaysEnough = Callable[[int], bool]
@@ -161,9 +170,13 @@ def run_for_trial(
         return None
     # Given arguments of another device TensorFlow makes it once more, with constants of its own.
     from_elsewhere = current_device().tries_kernels and arriving != 0
-    again = None if from_elsewhere or has_generators(extracted) else function
     return TrialRun(
-        added.over(program.fixed_bytes), again, added.scatter, added.first_over(program.fixed_bytes)
+        added.over(program.fixed_bytes),
+        function,
+        added.scatter,
+        added.first_over(program.fixed_bytes),
+        is_spent=from_elsewhere or has_generators(extracted),
+        seconds=added.seconds,
     )
 
 
@@ -202,23 +215,46 @@ def peaks_on_trial(
     return None if added is None else added.over(fixed_bytes)
 
 
-def run_unchanged(extracted: Extraction) -> tuple[int, ...]:
-    """Bytes that each of a few steps adds to what is resident, in TensorFlow's own order.
+@dataclass(frozen=True)
+class UnchangedRun:
+    """What a few steps in TensorFlow's own order showed.
+
+    Attributes:
+        added: bytes that each of them, but one in which kernels were tried, adds to what is
+            resident.
+        seconds: of each of them.
+    """
+
+    added: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+
+def run_unchanged(extracted: Extraction) -> UnchangedRun:
+    """Run a few steps in TensorFlow's own order.
 
     Raises:
         TrialRunError: as above; or they were too large for the device.
     """
     program = extracted.program
-    # The traced function would hold its constants as long as it lives, and its kernels would miss
-    # the random numbers that they had drawn.
-    function = function_again(as_traced(program.concrete))
+    function = plain_function(program)
     ends = current_device().has_seen_enough
     added = _added(program, function, UNCHANGED_STEPS, ends=ends)
     if added is None:
         raise TrialRunError("it exhausted the device's memory")
     without_constants = added.before - added.constants
     resident = max(without_constants + program.constant_bytes, program.fixed_bytes)
-    return tuple(peak - resident for peak in added.over(program.fixed_bytes))
+    return UnchangedRun(
+        tuple(peak - resident for peak in added.over(program.fixed_bytes)), added.seconds
+    )
+
+
+def plain_function(program: Program) -> Any:
+    """The step as it was traced, as another function.
+
+    The traced one would hold its constants as long as it lives, and its kernels would miss the
+    random numbers that they had drawn.
+    """
+    return function_again(as_traced(program.concrete))
 
 
 def _tried(
@@ -249,6 +285,7 @@ class _Added:
         peaks: bytes that each step adds to those at most.
         scatter: see `TrialRun`.
         first: as `peaks`, of a step before them in which the device tried kernels, if any.
+        seconds: see `TrialRun`.
     """
 
     before: int
@@ -256,6 +293,7 @@ class _Added:
     peaks: tuple[int, ...]
     scatter: int | None
     first: int | None
+    seconds: tuple[float, ...]
 
     def over(self, fixed_bytes: int) -> tuple[int, ...]:
         """The peaks where a step is known to have so many bytes beside what it adds."""
@@ -302,8 +340,7 @@ def _added_by_copies(
 ) -> _Added | None:
     """As `_added`: `before` bytes were held; copies are `in_place`, where the variables were."""
     try:
-        with gaps_filled(written_bytes(function)) if in_place else nullcontext():
-            copies = copy_written(function)
+        copies = laid_down(function, in_place)
     except tf.errors.ResourceExhaustedError as error:
         raise TrialRunError(_NO_ROOM, may_pass=True) from error
     copied, device = copied_bytes(copies), current_device()
@@ -312,16 +349,18 @@ def _added_by_copies(
         arriving = made_up if arriving is None else arriving
         several = in_place and arriving > made_up
         # Where the step's own are on the device already, nothing may take another piece of it.
-        arguments = _made_up_arguments(program, several or (in_place and arriving == 0))
+        arguments = made_up_arguments(program, several or (in_place and arriving == 0))
         beside = (held_bytes() or 0) if in_place else before + copied + made_up
         before += arriving
         batches: Iterator[Any] = repeat(arguments)
-        peaks: list[int] = []
+        peaks, seconds = list[int](), list[float]()
         first: int | None = None
         constants, has_run = 0, False
         while len(peaks) < steps or not has_run:
-            with _at_most(TRIAL_SECONDS):
+            since = time.perf_counter()
+            with at_most(TRIAL_SECONDS):
                 peak = measure_peak(_run_step, function, batches, copies, device=device.name)
+            seconds.append(time.perf_counter() - since)
             if not has_run:
                 constants = max(0, (held_bytes() or 0) - beside)
                 if not (in_place or device.tries_kernels):
@@ -354,7 +393,18 @@ def _added_by_copies(
     lie_alike = in_place or device.tries_kernels
     if lie_alike and not several and len(peaks) > 1 and counts_small_buffers():
         scatter = 0 if _repeat(peaks) else max(peaks) - min(peaks[1:])
-    return _Added(before + constants, constants, tuple(peaks), scatter, first)
+    return _Added(before + constants, constants, tuple(peaks), scatter, first, tuple(seconds))
+
+
+def laid_down(function: Any, in_place: bool) -> dict[str, tf.Variable]:
+    """Copies of the variables that `function` may write, as `copy_written` makes them.
+
+    Args:
+        function: of the step.
+        in_place: the variables have been put aside, and the copies are to lie where they lay.
+    """
+    with gaps_filled(written_bytes(function)) if in_place else nullcontext():
+        return copy_written(function)
 
 
 Ends = Callable[[Sequence[int]], bool]
@@ -391,7 +441,7 @@ def _reason(error: tf.errors.OpError) -> str:
 
 
 @contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
+def at_most(seconds: float) -> Iterator[None]:
     """Cancel the functions that still run after so many seconds."""
     with cancellable() as cancel:
         timer = threading.Timer(seconds, cancel)
@@ -401,25 +451,3 @@ def _at_most(seconds: float) -> Iterator[None]:
             yield
         finally:
             timer.cancel()
-
-
-def _made_up_arguments(program: Program, outside: bool) -> list[Any]:
-    """Valid inputs; with `outside`, not in the allocator's memory."""
-    generator = np.random.default_rng(0)
-    placeholders = argument_placeholders(program.concrete)
-    sized = [program.sized[each.op.name].outputs[0] for each in placeholders]
-    made = [_made_up(each.shape, each.dtype, generator) for each in sized]
-    if outside:
-        return [each if each.dtype == tf.string else outside_tensor(each) for each in made]
-    return made
-
-
-def _made_up(shape: tf.TensorShape, dtype: tf.DType, generator: np.random.Generator) -> Any:
-    """A valid input: zero is valid as a label, as an index and as a truth value."""
-    if dtype == tf.string:
-        return tf.fill(shape, "")
-    if not dtype.is_floating:
-        return tf.zeros(shape, dtype)
-    values = tf.cast(generator.random(shape.as_list(), np.float32), dtype)
-    # A constant may lie in numpy's memory, where no allocator counts it.
-    return tf.raw_ops.DeepCopy(x=values)

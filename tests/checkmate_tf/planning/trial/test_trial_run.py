@@ -116,13 +116,15 @@ def test_a_step_in_which_kernels_are_tried_is_not_held_against_a_plan():
 
 def test_an_unchanged_step_runs_until_none_holds_more():
     extracted = extraction_of(lambda x: tf.reduce_sum(tf.exp(x)))
-    assert len(run_unchanged(extracted)) == NO_HIGHER_STEPS + 1
-    growing = run_unchanged(random_rows(1 << 20))
+    assert len(run_unchanged(extracted).added) == NO_HIGHER_STEPS + 1
+    growing = run_unchanged(random_rows(1 << 20)).added
     has_settled = max(growing[:-NO_HIGHER_STEPS]) == max(growing)
     assert has_settled or len(growing) == UNCHANGED_STEPS
     assert max(growing) > 2 * growing[0]
     with planned_as(Device("CPU:0")):
-        assert len(run_unchanged(extracted)) == UNCHANGED_STEPS
+        run = run_unchanged(extracted)
+    assert len(run.added) == UNCHANGED_STEPS
+    assert len(run.seconds) == UNCHANGED_STEPS + 1
 
 
 def test_a_process_warms_up_only_where_kernels_are_tried():
