@@ -149,14 +149,14 @@ much memory is left, for it may need more than is expected of it."""
 
 # Plain steps and others, timed in turn (`step_times`, `trial.in_turn`).
 
-COMPARED_SHARE = 0.1
+COMPARED_SHARE = 0.3
 """Share of the time of planning so far that the comparison may be expected to take, with twice the
 preparation of the plan's own step for that of the plain one."""
 
 COMPARED_LEAST = 1.0
 """Seconds that it may be expected to take in any case."""
 
-TURN_SECONDS = 1.0
+TURN_SECONDS = 2.0
 """Seconds for all turns, once both steps are prepared; there is one turn at least."""
 
 MOST_TURNS = 7

@@ -17,7 +17,8 @@ from checkmate_tf.program.instructions import Kernel
 from checkmate_tf.program.interleaving import Interleaving
 from checkmate_tf.program.lower import lower
 from checkmate_tf.program.side_by_side import most_live_bytes
-from tests.steps import random_batch, schedule_of, small_cnn
+from solvers import Schedule
+from tests.steps import random_batch, recomputing, schedule_of, small_cnn
 
 ORDERS = [(seed, at_once) for seed in range(3) for at_once in (2, 3, 8)]
 
@@ -128,3 +129,22 @@ def test_most_wait_for_fewer_than_all_before_them(instructions):
     free = [n for n in numbers[1:-1] if len(ends[n]) < n]
     assert len(free) > len(numbers) / 4
     assert len(ends[numbers[-1]]) == numbers[-1]
+
+
+def loss_and_gradient(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for _ in range(3):
+            y = tf.tanh(y @ x)
+        loss = tf.reduce_sum(y)
+    return loss, tape.gradient(loss, x)
+
+
+def test_what_is_computed_again_from_arguments_waits_for_others():
+    """Though there is memory enough for it from the start."""
+    step = tf.function(loss_and_gradient).get_concrete_function(tf.TensorSpec((128, 128)))
+    extracted = extract_step(step)
+    found = lower(extracted, Schedule(recomputing(extracted.graph)), Cpu("CPU:0"))
+    assert any(each.recomputed and not each.reads for each in found)
+    test_equal_computations_wait_for_different_ones(found)
