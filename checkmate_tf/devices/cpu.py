@@ -1,4 +1,4 @@
-"""A CPU: one operation after the other, in the memory of the host."""
+"""A CPU: several operations at once, in the memory of the host."""
 
 from __future__ import annotations
 

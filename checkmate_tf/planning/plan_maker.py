@@ -69,6 +69,7 @@ class PlanMaker:
             solution=solution,
             notes=question.notes,
             measured_baseline_peak=question.measured_baseline_peak,
+            at_once=question.device.at_once(),
             plain_seconds=self._times.baseline.seconds if self._times else None,
         )
         return Candidate(plan, expected)

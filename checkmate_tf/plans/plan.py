@@ -84,6 +84,7 @@ class Plan:
         plain_seconds: of a plain step, the median of some; None where none was timed.
         step_seconds: of a step by this plan, the median of some; None where none was timed.
         timed: how they were, "in turn" with plain ones or "one after the other"; "" where not.
+        at_once: operations that run at once at most.
 
     Example:
         >>> import tempfile
@@ -118,6 +119,7 @@ class Plan:
     plain_seconds: float | None = None
     step_seconds: float | None = None
     timed: str = ""
+    at_once: int = 1
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
@@ -234,7 +236,7 @@ class Plan:
         asked, seconds = read(step, "solution", dict), read(step, "seconds", dict)
         sizes = {name: read(asked, name, (int, type(None))) for name in _OF_THE_SOLVER}
         # Older files don't say all of it.
-        step = {"why_forecast": "", "timed": "", **step, "budget": budget}
+        step = {"why_forecast": "", "timed": "", "at_once": 1, **step, "budget": budget}
         return cls(
             graph=graph,
             schedule=solution.schedule,
@@ -261,10 +263,11 @@ class Plan:
     def planned_overhead(self) -> float:
         """Predicted extra time as a share of a plain step, where that was timed; else `overhead`.
 
-        Operations that run side by side, or without a pause between them, take less time than the
-        sum of their costs.
+        One after the other they take less time than the sum of their costs, each of which was
+        measured alone, with its start. Where several run at once, so do those that are computed
+        again: there it is `overhead`.
         """
-        if self.extra_seconds is None or not self.plain_seconds:
+        if self.extra_seconds is None or not self.plain_seconds or self.at_once > 1:
             return self.overhead
         return self.extra_seconds / self.plain_seconds
 

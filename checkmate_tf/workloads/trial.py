@@ -294,6 +294,7 @@ def describe_plan(plan: Any) -> dict[str, Any]:
         "trial_run_peak": plan.measured_peak,
         "overhead": plan.overhead,
         "extra_seconds": plan.extra_seconds,
+        "at_once": plan.at_once,
         "measured_overhead": plan.measured_overhead,
         "seconds": dict(plan.seconds),
         "nodes": len(graph),
@@ -316,13 +317,14 @@ def told_extra(plan: dict[str, Any], plain_seconds: float) -> float:
         plain_seconds: that a plain step took.
 
     Example:
-        >>> told_extra({"overhead": 0.1, "extra_seconds": 0.2}, plain_seconds=1.0)
+        >>> told_extra({"overhead": 0.1, "extra_seconds": 0.2, "at_once": 1}, plain_seconds=1.0)
         0.2
-        >>> told_extra({"overhead": 0.1, "extra_seconds": None}, plain_seconds=1.0)
+        >>> told_extra({"overhead": 0.1, "extra_seconds": 0.2, "at_once": 2}, plain_seconds=1.0)
         0.1
     """
     extra: float | None = plan["extra_seconds"]
-    return float(plan["overhead"]) if extra is None else extra / plain_seconds
+    is_share = extra is None or plan["at_once"] > 1  # of the sum of all costs
+    return float(plan["overhead"]) if is_share else extra / plain_seconds
 
 
 if __name__ == "__main__":

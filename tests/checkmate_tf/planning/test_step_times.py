@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from dataclasses import replace
 
 import pytest
 import tensorflow as tf
@@ -59,7 +60,9 @@ def test_a_plan_says_what_its_steps_and_plain_ones_took(plan):
     extra = sum(plan.graph.nodes[each].cost for each in plan.schedule.steps)
     extra -= sum(node.cost for node in plan.graph.nodes)
     assert plan.extra_seconds == pytest.approx(extra)
-    assert plan.planned_overhead == pytest.approx(extra / plan.plain_seconds)
+    one_at_a_time = replace(plan, at_once=1)
+    assert one_at_a_time.planned_overhead == pytest.approx(extra / plan.plain_seconds)
+    assert replace(plan, at_once=2).planned_overhead == plan.overhead
     assert f"{1000 * plan.plain_seconds:.1f} ms plain" in str(plan)
     assert "(measured in turn)" in str(plan)
 
