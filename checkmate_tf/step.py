@@ -29,6 +29,7 @@ from checkmate_tf.program.batch_guard import Sizes, call_if_larger
 from checkmate_tf.trace.batched_arguments import Arguments, BatchedArguments
 from checkmate_tf.trace.keras_models import (
     attend_training,
+    build_metrics,
     build_optimizer,
     forget_functions,
     is_model,
@@ -145,6 +146,14 @@ class RematerializedStep:
                 "because the step of several replicas can't be planned for XLA",
             )
 
+    def _build_state(self, arguments: Arguments) -> None:
+        """Make what Keras' own train step makes when it is first traced, called by itself."""
+        model = self._model
+        if model is not None and model.distribute_strategy.num_replicas_in_sync == 1:
+            args, kwargs = arguments
+            build_optimizer(model, self.function)
+            build_metrics(model, self.function, *args, *kwargs.values())
+
     @property
     def xla_was_on(self) -> Any:
         """What marks the `compile` of the model for which XLA was switched off, if any."""
@@ -246,6 +255,7 @@ class RematerializedStep:
     ) -> Callable[..., Any]:
         """What runs the step for arguments of these kinds, of which `arguments` are some."""
         begun = time.perf_counter()
+        self._build_state(arguments)
         concrete = self._tracer.trace(traced, kinds, places)
         seconds = time.perf_counter() - begun
         batch_size = self._batches.planned

@@ -417,6 +417,21 @@ def compile_mark(model: Any) -> Any:
     return getattr(model, "_compile_config", None)
 
 
+def metrics_are_built(model: Any) -> bool:
+    """Whether the metrics that a Keras model is compiled with have their variables, or none are."""
+    metrics = getattr(model, "_compile_metrics", None)
+    return metrics is None or bool(metrics.built)
+
+
+def build_state(model: Any, batch: Any) -> None:
+    """Make the variables of a Keras model that its train step would make, as `fit` does.
+
+    Raises:
+        Exception: whatever the model's code raises on symbolic tensors like those of `batch`.
+    """
+    model._symbolic_build(data_batch=batch)
+
+
 def calls_of(operation: Any) -> Sequence[Any]:
     """The calls of a layer in functional models: each has `input_tensors` and `output_tensors`."""
     nodes: Sequence[Any] = operation._inbound_nodes

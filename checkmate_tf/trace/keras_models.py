@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from profiles.tensorflow_internals import compile_mark
+from profiles.tensorflow_internals import build_state, compile_mark, metrics_are_built
 
 _KINDS = ("train", "test", "predict")
 
@@ -113,13 +113,28 @@ def build_optimizer(model: Any, step: Any) -> None:
     TensorFlow traces a function twice in which variables are made. A step of the user's own may
     train others than all of the model's, and is left alone.
     """
-    keras = sys.modules.get("keras")
-    if keras is None or getattr(step, "__func__", None) is not keras.Model.train_step:
+    if not _is_train_step_of_keras(step):
         return
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None and not optimizer.built and model.trainable_variables:
+        keras = sys.modules["keras"]
         with keras.name_scope(optimizer.name, caller=optimizer):
             optimizer.build(model.trainable_variables)
+
+
+def build_metrics(model: Any, step: Any, *arguments: Any) -> None:
+    """As `build_optimizer`, for the metrics; `fit` makes them before it traces the step.
+
+    `arguments` are those of the step: one batch.
+    """
+    if _is_train_step_of_keras(step) and not metrics_are_built(model):
+        with suppress(Exception):  # of the model's own code, which its step will raise as well
+            build_state(model, *arguments)
+
+
+def _is_train_step_of_keras(step: Any) -> bool:
+    keras = sys.modules.get("keras")
+    return keras is not None and getattr(step, "__func__", None) is keras.Model.train_step
 
 
 def switch_off_xla(model: Any) -> bool:

@@ -231,3 +231,22 @@ def test_a_budget_that_is_too_small_shows_no_line_of_planning():
     files = {frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)}
     ours = {each for each in files if "/checkmate_tf/" in each and "/tests/" not in each}
     assert {each.rpartition("/")[2] for each in ours} <= {"step.py"}
+
+
+def test_a_train_step_of_keras_is_traced_once_when_it_is_called_by_itself():
+    traces = []
+
+    class Counting(keras.layers.Dense):
+        def call(self, inputs, training=None):
+            if not isinstance(inputs, keras.KerasTensor) and training:
+                traces.append(inputs)
+            return super().call(inputs)
+
+    inputs = keras.Input((8,))
+    outputs = keras.layers.Dense(2)(Counting(32, activation="tanh")(inputs))
+    model = keras.Model(inputs, outputs)
+    model.compile("sgd", "mse", metrics=["mae"])
+    step = checkmate_tf.rematerialize(model.train_step, budget="90%")
+    result = step((tf.ones((16, 8)), tf.ones((16, 2))))
+    assert len(traces) == 1
+    assert set(result) == {"loss", "mae"}

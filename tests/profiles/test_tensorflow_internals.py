@@ -125,6 +125,18 @@ def test_the_calls_of_a_layer() -> None:
     assert second.output_tensors == [outputs]
 
 
+def test_the_state_of_a_model_is_built_without_a_step() -> None:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    assert internals.metrics_are_built(model)
+    model.compile("sgd", "mse", metrics=["mae"])
+    assert not internals.metrics_are_built(model)
+    internals.build_state(model, (tf.ones((4, 3)), tf.ones((4, 2))))
+    assert internals.metrics_are_built(model)
+    assert model.optimizer.built
+    assert int(model.optimizer.iterations) == 0
+
+
 def test_an_error_names_the_lines_of_the_traceback_that_was_set() -> None:
     graph = tf.Graph()
     with graph.as_default():

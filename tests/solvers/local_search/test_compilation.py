@@ -61,6 +61,8 @@ def test_a_change_in_a_file_that_is_called_or_inlined_is_seen(tmp_path: Path) ->
     (room / "inner_kernel.py").write_text(INNER.format(by=10, factor=2))
     assert run(tmp_path) == (12, 0)
     assert run(tmp_path) == (12, 1)
+    kept = {each.name.split("-")[0] for each in room.glob("__pycache__/*.nbc")}
+    assert kept == {"entry_kernel.outer"}  # the other one is in it
     (room / "inner_kernel.py").write_text(INNER.format(by=10, factor=3))
     assert run(tmp_path) == (13, 0)
     (room / "inner_kernel.py").write_text(INNER.format(by=40, factor=3))
