@@ -2,9 +2,9 @@
 
 TensorFlow's executor runs an operation as soon as it is ready, so order is what saves memory. For a
 CPU one operation waits for the other here, and `side_by_side` lets go of what needs no bytes of the
-one before it. On other devices groups wait for each other: those that together need too little to matter run side by
-side. What oneDNN fuses whatever control edges say has no edge in it. Sources and views are no
-instructions.
+one before it. On other devices groups wait for each other: those that together need too little to
+matter run side by side. What oneDNN fuses whatever control edges say has no edge in it. Sources and
+views are no instructions.
 """
 
 from __future__ import annotations

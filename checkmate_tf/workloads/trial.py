@@ -323,8 +323,9 @@ def told_extra(plan: dict[str, Any], plain_seconds: float) -> float:
         0.1
     """
     extra: float | None = plan["extra_seconds"]
-    is_share = extra is None or plan["at_once"] > 1  # of the sum of all costs
-    return float(plan["overhead"]) if is_share else extra / plain_seconds
+    if extra is None or plan["at_once"] > 1:
+        return float(plan["overhead"])  # a share of all costs
+    return extra / plain_seconds
 
 
 if __name__ == "__main__":

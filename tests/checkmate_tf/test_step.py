@@ -10,6 +10,7 @@ import traceback
 import warnings
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
