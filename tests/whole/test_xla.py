@@ -127,6 +127,7 @@ def within(budget, **options):
     return checkmate_tf.rematerialize(model, budget=budget, batch_size=8, time_limit=2, **options)
 
 
+@pytest.mark.slow
 def test_a_budget_that_no_plan_for_xla_keeps_is_kept_without_it():
     """No convolutions: how much workspace their kernels want is a matter of the processor."""
     keras.utils.set_random_seed(1)
