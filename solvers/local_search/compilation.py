@@ -31,7 +31,7 @@ _OPTIONS: dict[str, Any] = {
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-class _PartOfKernels(JITCodeLibrary):  # type: ignore[misc]
+class _PartOfKernels(JITCodeLibrary):
     """The code of a function that only kernels call: it waits to be optimized with theirs."""
 
     codegen = SimpleNamespace(set_env=lambda name, environment: None)
@@ -39,7 +39,7 @@ class _PartOfKernels(JITCodeLibrary):  # type: ignore[misc]
 
     def finalize(self) -> None:
         """Put what it calls beside it."""
-        self._raise_if_finalized()
+        self._raise_if_finalized()  # type: ignore[no-untyped-call]
         for library in dict.fromkeys(self._linking_libraries):
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
@@ -49,9 +49,10 @@ class _PartOfKernels(JITCodeLibrary):  # type: ignore[misc]
         return 0
 
 
-class _CompilerOfParts(Compiler):  # type: ignore[misc]
+class _CompilerOfParts(Compiler):
     def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
-        super().__init__(typing, target, _PartOfKernels(target.codegen(), "part"), *others)
+        part = _PartOfKernels(target.codegen(), "part")  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, part, *others)  # type: ignore[no-untyped-call]
 
 
 _PART: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": _CompilerOfParts}
