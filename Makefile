@@ -20,6 +20,8 @@ BIN := $(VENV)/bin
 GPU_VENV := .venv-gpu
 
 FILES ?=
+COMPILE_KERNELS := $(BIN)/python -c \
+    "from solvers.local_search.chain import compile_kernels; compile_kernels()"
 PYTEST := -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: demo test gpu test-all paper docs versions checked kernels lint types tests all-tests coverage clean
@@ -40,12 +42,12 @@ gpu:
 	    $(MAKE) --no-print-directory $(GPU_VENV)/installed-$$kind && \
 	    $(GPU_VENV)/bin/python -m tests.gpu $(FILES); fi
 
-# The kernels are compiled here, once; else every worker of the tests would compile them.
+# Compiled again only if they have changed; else every worker of the tests would compile them.
 checked: $(VENV)/installed
 	$(MAKE) --no-print-directory --jobs 2 lint types kernels
 
 kernels: $(VENV)/installed
-	$(BIN)/python -c "from solvers.local_search.chain import compile_kernels; compile_kernels()"
+	$(COMPILE_KERNELS)
 
 paper: $(VENV)/installed
 	$(BIN)/python -m experiments.paper
@@ -80,6 +82,7 @@ $(VENV)/installed: setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev,demo]'
+	$(COMPILE_KERNELS)
 	touch $@
 
 # The stand-in was made for this release; of NVIDIA's packages only XLA's ptxas and libdevice.

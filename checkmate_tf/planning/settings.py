@@ -219,4 +219,4 @@ COMPILED_NEAR_ENOUGH = 0.96
 
 WORTH_A_COMPILATION = 0.02
 """Share of a pass: nor does a plan that keeps it and takes no more extra time. A better one might
-save a part of that, and takes half a minute to compile."""
+save a part of that, and takes a quarter of a minute to compile."""

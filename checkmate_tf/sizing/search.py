@@ -138,7 +138,7 @@ class _Search:
 
     def run(self) -> Answer:
         question = self.question
-        compile_kernels()  # once, some 30 s, which no time limit should pay
+        compile_kernels()  # once, some 15 s, which no time limit should pay
         deadline = time.monotonic() + question.time_limit
         impossible = beyond = least_impossible(question)
         unchanged = Schedule(range(len(question.graph.graphs[0])))

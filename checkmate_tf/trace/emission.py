@@ -192,10 +192,10 @@ class Emitter:
         lines = original.traceback
         if lines is None:
             return
-        if lines not in self._tracebacks:
-            kept = lines[:]
-            self._tracebacks[kept] = kept
-        shared = self._tracebacks[lines]
+        shared = self._tracebacks.get(lines)  # looked up once: every hash of it is made of its text
+        if shared is None:
+            shared = lines[:]
+            self._tracebacks[shared] = shared
         for operation in (original, copy):
             set_traceback(operation, shared)
 

@@ -69,7 +69,7 @@ class Chain:
 
 
 def compile_kernels() -> float:
-    """Make sure that the search is compiled; the seconds that this took (some 30 once, then 0)."""
+    """Make sure that the search is compiled; the seconds that this took (some 15 once, then 0)."""
     before = time.monotonic()
     wait_until_compiled()
     chain = Chain(ComputationGraph((Node("a", 1.0, 1),)), "fixed", 0)

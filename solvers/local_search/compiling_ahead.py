@@ -1,6 +1,6 @@
 """Compiling the search in a process of its own, while this one has other things to do.
 
-It takes some 30 s, once after installation. A process that is going to search can begin with it
+It takes some 15 s, once after installation. A process that is going to search can begin with it
 early: a train step has to be traced and extracted first, which takes another processor's time.
 """
 
