@@ -24,6 +24,17 @@ def extraction_of(step: Any) -> Any:
     return extract_step(tf.function(step).get_concrete_function(SPEC))
 
 
+def loss_and_gradient(x):
+    """Three products and tanhs of a square matrix, and the gradient."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for _ in range(3):
+            y = tf.tanh(y @ x)
+        loss = tf.reduce_sum(y)
+    return loss, tape.gradient(loss, x)
+
+
 def recomputing(graph: ComputationGraph) -> list[int]:
     """Every value is recomputed before each of its readers, as far as it may be."""
     steps: list[int] = []

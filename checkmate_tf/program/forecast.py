@@ -2,7 +2,8 @@
 
 The memory model of the solvers counts live bytes; an allocator holds more. Its rules are known, so
 a few dozen steps are simulated. How much more it holds follows from how its free pieces lie: where
-that is known, steps that run in one order are forecast to a hundredth.
+that is known, steps that run in one order are forecast to a hundredth. Where operations run side by
+side, orders are drawn.
 """
 
 from __future__ import annotations

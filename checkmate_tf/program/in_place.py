@@ -1,9 +1,8 @@
-"""Which writes go into the variable's own buffer, so that every step holds the same bytes.
+"""Which writes go into the variable's own buffer, so that steps hold alike.
 
-An allocator that looks for the best piece holds the same in two steps only if both ask for the same
-buffers in the same order and begin with the same free pieces. So where one operation runs after the
-other, variables stay where they are: an update by momentum is one kernel that does it all
-(`trace.momentum_updates`).
+An allocator that looks for the best piece holds much the same in two steps only if both begin with
+the same free pieces. So variables stay where they are: an update by momentum is one kernel that
+does it all (`trace.momentum_updates`).
 """
 
 from __future__ import annotations

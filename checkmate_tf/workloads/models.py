@@ -15,13 +15,11 @@ Kind = Literal["images", "pixels", "text"]
 
 @dataclass(frozen=True)
 class Workload:
-    """A model, its input, and the share of activation memory that it must train within.
+    """A model and its input.
 
     Attributes:
         build: makes the model for an image side, or a length of text.
         batch, side: the images are batch × side × side × 3, the texts batch × side bytes.
-        share: budget = resident + share × (plain step's peak − resident).
-        slowdown: most step time allowed, as a multiple of the plain step's.
         kind: "images" with a label each, "pixels" with a label each, or "text" that is continued.
         optimizer: "sgd" with momentum, or "adam".
     """
@@ -29,8 +27,6 @@ class Workload:
     build: Callable[[int], Any]
     batch: int
     side: int
-    share: float = 0.5
-    slowdown: float = 1.2
     kind: Kind = "images"
     optimizer: Literal["sgd", "adam"] = "sgd"
 
@@ -113,20 +109,20 @@ def gpt(
 
 
 WORKLOADS = {
-    "MobileNetV2": Workload(_application("MobileNetV2"), 16, 128, 0.50, 1.2),
-    "VGG16": Workload(_application("VGG16"), 8, 160, 0.65, 1.2),
-    "ResNet50": Workload(_application("ResNet50"), 16, 128, 0.50, 1.2),
-    "U-Net": Workload(unet, 4, 192, 0.55, 1.25, "pixels"),
+    "MobileNetV2": Workload(_application("MobileNetV2"), 16, 128),
+    "VGG16": Workload(_application("VGG16"), 8, 160),
+    "ResNet50": Workload(_application("ResNet50"), 16, 128),
+    "U-Net": Workload(unet, 4, 192, "pixels"),
 }
-"""The four rows of `experiments.step_benchmark`."""
+"""The rows of `experiments.cost_models`."""
 
 ALL_WORKLOADS = {
     **WORKLOADS,
-    "DenseNet121": Workload(_application("DenseNet121"), 8, 128, 0.50, 1.2),
-    "EfficientNetB0": Workload(_application("EfficientNetB0"), 8, 128, 0.50, 1.2),
-    "GPT": Workload(gpt, 8, 256, 0.50, 1.2, "text"),
+    "DenseNet121": Workload(_application("DenseNet121"), 8, 128),
+    "EfficientNetB0": Workload(_application("EfficientNetB0"), 8, 128),
+    "GPT": Workload(gpt, 8, 256, "text"),
 }
-"""The rows of `experiments.predictions`."""
+"""The rows of `experiments.predictions`, `step_benchmark` and `step_times`."""
 
 LARGE_WORKLOADS = {
     "GPT-24": Workload(partial(gpt, blocks=24), 4, 128, kind="text", optimizer="adam"),

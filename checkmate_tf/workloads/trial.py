@@ -293,8 +293,7 @@ def describe_plan(plan: Any) -> dict[str, Any]:
         "baseline_peak": plan.baseline_peak,
         "trial_run_peak": plan.measured_peak,
         "overhead": plan.overhead,
-        "extra_seconds": plan.extra_seconds,
-        "at_once": plan.at_once,
+        "planned_overhead": plan.planned_overhead,
         "measured_overhead": plan.measured_overhead,
         "seconds": dict(plan.seconds),
         "nodes": len(graph),
@@ -307,25 +306,6 @@ def describe_plan(plan: Any) -> dict[str, Any]:
         "timeline": simulate(graph, plan.schedule).timeline.tolist(),
         "input_order_timeline": simulate(graph, Schedule(range(len(graph)))).timeline.tolist(),
     }
-
-
-def told_extra(plan: dict[str, Any], plain_seconds: float) -> float:
-    """The planned extra time as a share of a plain step, as a plan tells it that was timed.
-
-    Args:
-        plan: as `describe_plan` describes it.
-        plain_seconds: that a plain step took.
-
-    Example:
-        >>> told_extra({"overhead": 0.1, "extra_seconds": 0.2, "at_once": 1}, plain_seconds=1.0)
-        0.2
-        >>> told_extra({"overhead": 0.1, "extra_seconds": 0.2, "at_once": 2}, plain_seconds=1.0)
-        0.1
-    """
-    extra: float | None = plan["extra_seconds"]
-    if extra is None or plan["at_once"] > 1:
-        return float(plan["overhead"])  # a share of all costs
-    return extra / plain_seconds
 
 
 if __name__ == "__main__":

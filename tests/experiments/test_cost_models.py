@@ -39,7 +39,7 @@ def test_a_row_of_a_small_model(tmp_path, monkeypatch):
 
 
 def test_the_table_breaks_no_word():
-    sizes = dict.fromkeys(["measured", "in_order", *_PREDICTIONS], 12.345)
+    sizes = dict.fromkeys(["measured", "rewritten", *_PREDICTIONS], 12.345)
     row = {"model": "EfficientNetB0", "one_dnn": False, **sizes}
     console = Console(width=80, record=True)
     console.print(as_table([{**row, "not in the profile": 1234, "survey_seconds": 1234.5}]))

@@ -14,7 +14,7 @@ from checkmate_tf.devices.device import Device
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.program.rewrite import as_function
 from solvers import Schedule
-from tests.steps import all_before, random_batch, recomputing, small_cnn
+from tests.steps import all_before, loss_and_gradient, random_batch, recomputing, small_cnn
 
 SIDE = 128
 
@@ -85,16 +85,6 @@ def test_in_groups_small_ones_share_a_group_up_to_a_hundredth_of_the_peak():
     side_by_side = [each.name not in after for each, after in zip(small, waits, strict=False)]
     assert any(side_by_side)
     assert small[0].name in waits[-1]
-
-
-def loss_and_gradient(x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = x
-        for _ in range(3):
-            y = tf.tanh(y @ x)
-        loss = tf.reduce_sum(y)
-    return loss, tape.gradient(loss, x)
 
 
 def test_operations_are_emitted_as_often_as_the_schedule_says():

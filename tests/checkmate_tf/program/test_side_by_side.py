@@ -18,7 +18,7 @@ from checkmate_tf.program.interleaving import Interleaving
 from checkmate_tf.program.lower import lower
 from checkmate_tf.program.side_by_side import most_live_bytes
 from solvers import Schedule
-from tests.steps import random_batch, recomputing, schedule_of, small_cnn
+from tests.steps import loss_and_gradient, random_batch, recomputing, schedule_of, small_cnn
 
 ORDERS = [(seed, at_once) for seed in range(3) for at_once in (2, 3, 8)]
 
@@ -129,16 +129,6 @@ def test_most_wait_for_fewer_than_all_before_them(instructions):
     free = [n for n in numbers[1:-1] if len(ends[n]) < n]
     assert len(free) > len(numbers) / 4
     assert len(ends[numbers[-1]]) == numbers[-1]
-
-
-def loss_and_gradient(x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = x
-        for _ in range(3):
-            y = tf.tanh(y @ x)
-        loss = tf.reduce_sum(y)
-    return loss, tape.gradient(loss, x)
 
 
 def test_what_is_computed_again_from_arguments_waits_for_others():
