@@ -8,10 +8,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from profiles.devices import device_name
 from profiles.measure.surveys import survey
 from profiles.operation import Operation, TensorSize
 from profiles.profiled import ProfiledCosts
 from profiles.roofline import device_ceilings
+from profiles.store import known_profile
 
 _TYPE = ("T", "float32")
 _WINDOW = (
@@ -52,7 +54,13 @@ def probes(device: str) -> tuple[Operation, ...]:
     """
     if not device.startswith("GPU"):
         return _everywhere(batch=8, side=1024)
-    return gpu_probes() if _has_memory(device) else gpu_probes(batch=64, side=2048)
+    large, small = gpu_probes(), gpu_probes(batch=64, side=2048)
+    # The question below is asked once in a device's life: what it holds counts as memory in use.
+    known = known_profile(device_name(device), tf.__version__).seconds.keys()
+    for ours, other in ((large, small), (small, large)):
+        if known & (set(ours) - set(other)):
+            return ours
+    return large if _has_memory(device) else small
 
 
 def gpu_probes(batch: int = 256, side: int = 4096) -> tuple[Operation, ...]:
