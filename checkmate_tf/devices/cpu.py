@@ -47,6 +47,7 @@ class Cpu(Device):
     tries_kernels: bool = False
     moves_values: bool = True
     scatter: float = 0.01
+    scatter_seen: float = 0.75
     is_host: bool = True
     copies_early: bool = True
     has_exact_compiler: bool = False  # its allocator gives XLA a larger piece where it has one

@@ -45,6 +45,8 @@ class Device:
         scatter: share of a step's activations by which steps that repeat what a trial run did may
             hold more. On a GPU the variables lay beside their copies then (of 11 small steps up to
             1.8 % more, of those of 100 MiB and more none).
+        scatter_seen: multiple of the bytes by which the steps of a trial run differed: so much more
+            than the highest of them later ones may hold.
         is_host: it is the host's processor; all logical CPUs have one allocator.
         copies_early: XLA's scheduler makes transposed copies of a convolution's operands at the
             very start, unless they wait for the gradient.
@@ -57,6 +59,7 @@ class Device:
     tries_kernels: bool = True
     moves_values: bool = False
     scatter: float = 0.02
+    scatter_seen: float = 2.0
     is_host: bool = False
     copies_early: bool = False
     is_here: bool = True

@@ -8,8 +8,7 @@ from checkmate_tf.planning.candidate import Candidate
 from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.settings import (
     SCATTER,
-    SCATTER_ABOVE,
-    SCATTER_SEEN,
+    SCATTER_TYPICAL,
     WORTH_A_TRIAL,
 )
 from checkmate_tf.planning.trial.trial_run import TrialRun
@@ -63,7 +62,7 @@ class Expectation:
             return seen + int(SCATTER * (seen - self.resident))  # forecasts rest on guesses
         if scatter is None:
             return self.by_forecast(candidate.forecast, seen)
-        return seen + max(self._room(seen), int(SCATTER_SEEN * scatter))
+        return seen + max(self._room(seen), int(self._question.device.scatter_seen * scatter))
 
     def used(self, candidate: Candidate) -> int:
         """Bytes of the activations' part that the device will rarely hold more than."""
@@ -87,8 +86,9 @@ class Expectation:
         if self._surely or not self._seen_more or candidate.plan.measured_peak is not None:
             return self.bytes_of(candidate)
         seen = candidate.forecast.typical + self._offset
-        above = SCATTER_ABOVE * mean(self._scatters) if self._scatters else 0.0
-        return seen + max(self._room(seen), int(above))
+        times = SCATTER_TYPICAL + self._question.device.scatter_seen
+        scatter = mean(self._scatters) if self._scatters else 0.0
+        return seen + max(self._room(seen), int(times * scatter))
 
     def _room(self, seen: int) -> int:
         """Bytes that steps which repeat themselves may hold more than was seen of one."""

@@ -108,12 +108,8 @@ SCATTER = 0.04
 the batches that are made meanwhile lie elsewhere (of 17 steps up to 3.5 % more); without a trial
 run, or where copies of the variables could not lie where these do, the variables do."""
 
-SCATTER_SEEN = 0.75
-"""Room for later steps above the highest, as a multiple of the bytes by which the steps of a trial
-run differed."""
-
-SCATTER_ABOVE = 1.25
-"""The same above the typical step."""
+SCATTER_TYPICAL = 0.5
+"""Share of what the steps of a trial run differed by which the typical one is below the highest."""
 
 # Trial runs (`trial_run`).
 

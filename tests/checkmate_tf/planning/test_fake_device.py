@@ -32,10 +32,14 @@ PROGRAM = SimpleNamespace(operations=(), argument_bytes=0, constant_bytes=0)
 
 @dataclass(frozen=True)
 class FakeDevice(Device):
-    """Its allocator takes `waste` bytes for each live byte; forecasts say `expected`."""
+    """Its allocator takes `waste` bytes for each live byte; forecasts say `expected`.
+
+    Every other step holds `differ` bytes more.
+    """
 
     waste: float = 1.0
     expected: float = 1.0
+    differ: int = 0
     tried: list[Schedule] = field(default_factory=list)
 
     def limit(self) -> None:
@@ -68,8 +72,8 @@ def found(question: OnPaper) -> Outcome:
 
     def run(schedule: Schedule, says_enough: object) -> TrialRun:
         device.tried.append(schedule)
-        peaks = (device.held(graph, schedule),) * 4
-        return TrialRun(peaks, None, scatter=0)
+        held = device.held(graph, schedule)
+        return TrialRun((held, held + device.differ) * 2, None, scatter=device.differ)
 
     return PlanSearch(question, "linearized_greedy", "fixed", 1.0, run).run()
 
@@ -120,3 +124,14 @@ def test_a_budget_that_no_schedule_keeps_is_an_error_that_names_one_that_does() 
 
 def _is_tried(outcome: Outcome, tried: Sequence[Schedule]) -> bool:
     return outcome.plan.schedule in tried
+
+
+@pytest.mark.parametrize("times", [0.75, 2.0])
+@pytest.mark.parametrize("share", [0.45, 0.5, 0.55, 0.6, 0.65, 0.7])
+def test_room_is_left_where_the_steps_of_a_trial_run_differ(share: float, times: float) -> None:
+    """As a multiple of that, which the device says."""
+    device = FakeDevice("GPU:0", differ=MIB, scatter_seen=times)
+    question = asked(chain(), share, device)
+    plan = found(question).plan
+    assert plan.measured_peak is not None
+    assert plan.measured_peak + times * device.differ <= question.budget
