@@ -75,7 +75,7 @@ def found(question: OnPaper) -> Outcome:
         held = device.held(graph, schedule)
         return TrialRun((held, held + device.differ) * 2, None, scatter=device.differ)
 
-    return PlanSearch(question, "linearized_greedy", "fixed", 1.0, run).run()
+    return PlanSearch(question, "linearized_greedy", "fixed", 20.0, run).run()
 
 
 def chain() -> ComputationGraph:
@@ -127,7 +127,7 @@ def _is_tried(outcome: Outcome, tried: Sequence[Schedule]) -> bool:
 
 
 @pytest.mark.parametrize("times", [0.75, 2.0])
-@pytest.mark.parametrize("share", [0.45, 0.5, 0.55, 0.6, 0.65, 0.7])
+@pytest.mark.parametrize("share", [0.5, 0.55, 0.6, 0.65, 0.7])
 def test_room_is_left_where_the_steps_of_a_trial_run_differ(share: float, times: float) -> None:
     """As a multiple of that, which the device says."""
     device = FakeDevice("GPU:0", differ=MIB, scatter_seen=times)
