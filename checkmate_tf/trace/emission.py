@@ -94,13 +94,15 @@ class Emitter:
         Left to the kernel, the order would follow from what else is held (see `sums`). And
         Grappler's memory optimizer takes every larger AddN apart, into a variable that the inputs
         are added to as they come, wherever it reckons that the step takes more than 205 MB: its
-        memory would be another than planned.
+        memory would be another than planned. Pairs stay pairs: Grappler makes one AddN of sums of
+        sums, but none through an alias.
         """
         first, *others = groups(len(inputs))
         total = self._add_up(operation, [inputs[place] for place in first], control_inputs)
         for group in others:
             part = self._add_up(operation, [inputs[place] for place in group], control_inputs)
-            total = self._add_up(operation, [total.outputs[0], part.outputs[0]], ())
+            sums = [self.alias(each.outputs[0]) for each in (total, part)]
+            total = self._add_up(operation, sums, ())
         return total
 
     def _add_up(self, operation: Any, inputs: list[Any], control_inputs: Iterable[Any]) -> Any:
@@ -108,7 +110,8 @@ class Emitter:
         attributes["N"] = tf.compat.v1.AttrValue(i=2)
         made = self._create(operation, inputs[:2], control_inputs, attributes)
         for each in inputs[2:]:
-            made = self._create(operation, [made.outputs[0], each], (), attributes)
+            so_far = self.alias(made.outputs[0])
+            made = self._create(operation, [so_far, each], (), attributes)
         return made
 
     def create_write_in_place(

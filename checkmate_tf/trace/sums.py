@@ -2,10 +2,11 @@
 
 AddN's kernel adds from left to right, but begins with the first input whose buffer it may write
 to. Which one that is depends on what else is held when it runs, so that a step with another
-order of operations would round otherwise. The order is therefore read off the graph, and
-rewritten steps add in pairs.
+order of operations would round otherwise. And before, Grappler sorts the inputs by their names. The
+order is therefore read off the graph, and rewritten steps add in pairs.
 
-Source: `AddNOp` in TensorFlow's aggregate_ops.cc, `OptimizerCSE` in optimizer_cse.cc,
+Source: `AddNOp` in TensorFlow's aggregate_ops.cc, `CanonicalizeNode` in
+common_subgraph_elimination.cc, `OptimizerCSE` in optimizer_cse.cc,
 `IsConstantFoldable` and `ConstantFoldingOptions` in constant_folding.cc.
 """
 
@@ -44,6 +45,19 @@ def groups(count: int) -> list[range]:
     return [range(first), *(range(start, start + _WIDTH) for start in starts)]
 
 
+def _grappler_runs() -> bool:
+    """Whether TensorFlow sorts the inputs of a sum by their names before it runs it."""
+    asked = tf.config.optimizer.get_experimental_options()
+    return not asked.get("disable_meta_optimizer") and asked.get(
+        "common_subgraph_elimination", True
+    )
+
+
+def _as_grappler_names(tensor: Any) -> bytes:
+    number = f":{tensor.value_index}" if tensor.value_index else ""
+    return f"{tensor.op.name}{number}".encode()
+
+
 class SumOrders:
     """The orders in which a traced function's AddN operations add their inputs."""
 
@@ -73,8 +87,10 @@ class SumOrders:
     def order(self, operation: Any) -> list[int]:
         """Places of the inputs of an AddN, in the order in which they are added."""
         places = list(range(len(operation.inputs)))
-        first = next((each for each in places if self._is_free(operation, each)), 0)
-        places[0], places[first] = first, 0
+        if _grappler_runs():
+            places.sort(key=lambda place: _as_grappler_names(operation.inputs[place]))
+        first = next((at for at, each in enumerate(places) if self._is_free(operation, each)), 0)
+        places[0], places[first] = places[first], places[0]
         return places
 
     def _is_free(self, operation: Any, place: int) -> bool:
