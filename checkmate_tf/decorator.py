@@ -85,7 +85,8 @@ def rematerialize(
             budget. Or a share (0.5, "50%"):
             budget = resident + share × (unchanged peak − resident), where resident is what
             the device holds before the step, and the peak is measured if the unchanged step can
-            run for trial, else forecast. Or "min", the least found.
+            run for trial, else forecast. Or "min", the least found. Or, by default, "device": what
+            the device can hold; where the unchanged step fits, it runs unchanged.
         solver: a name from `checkmate-tf solvers`.
         batch_size: the largest batch, where the step is traced for batches of any size. `fit` tells
             it by its first batches; of several replicas, it is the batch that each of them gets.

@@ -21,7 +21,7 @@ from checkmate_tf.planning.preparation import structure_of
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import LEANER_ATTEMPTS
 from checkmate_tf.planning.trial.trial_run import has_generators
-from checkmate_tf.plans.line import line_about
+from checkmate_tf.plans.line import line_about, line_about_unchanged
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.emit import xla_compiles_parts
 from checkmate_tf.program.rewrite import as_function, in_place_of, rewrite_extracted
@@ -330,7 +330,8 @@ class PlannedRuns:
         plan = replace(planned.plan, seconds=dict(shown.seconds))
         self._note_plan(plan)
         if planned.source:
-            shown.conclude("plan-made", line_about(plan, planned.source))
+            about = line_about_unchanged if _fits_unchanged(planned) else line_about
+            shown.conclude("plan-made", about(plan, planned.source))
 
     def _watch_for(
         self, planned: Outcome, leaner: Callable[[int, int], None] | None = None
@@ -476,6 +477,10 @@ class PlannedRuns:
 
 def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
     return bool(tensor.shape.is_compatible_with(shape))
+
+
+def _fits_unchanged(planned: Outcome) -> bool:
+    return planned.runs_plain and planned.plan.peak <= planned.plan.budget
 
 
 def _rewritten(planned: Outcome, compiled: bool, alone: bool = False) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph_api
-from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.client import device_lib, pywrap_tf_session
 from tensorflow.python.eager import cancellation, context, record
 from tensorflow.python.eager.polymorphic_function import atomic_function, function_type_utils
 from tensorflow.python.framework import func_graph, op_def_registry, ops
@@ -255,6 +255,16 @@ def device_asked_for() -> str:
     On it run the functions that are called here.
     """
     return context.context().device_name or ""
+
+
+def allocator_limit(device: str) -> int | None:
+    """Bytes that TensorFlow's allocator for a GPU may have in all; None where there is no such GPU.
+
+    It takes no memory, and some milliseconds.
+    """
+    every = device_lib.list_local_devices(context.context().config)
+    limits = (each.memory_limit for each in every if each.name.endswith(f"device:{device}"))
+    return next((int(each) for each in limits if each > 0), None)
 
 
 def tracing_options(function: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A step, a budget, and where the plan goes."""
     add_step(parser)
     parser.add_argument(
-        "--budget", required=True, metavar="8GiB|50%|min", help="as for rematerialize"
+        "--budget", required=True, metavar="8GiB|50%|min|device", help="as for rematerialize"
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="PLAN.json", help="the plan as a file"

@@ -19,9 +19,24 @@ import tensorflow as tf
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.devices.measure import held_bytes
 from profiles.devices import device_name
+from profiles.tensorflow_internals import allocator_limit
+from solvers import format_bytes
 
 _GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 """The environment variable that lets the allocators of GPUs grow, "true", or not, "false"."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a device can hold in all, and how that came about.
+
+    Attributes:
+        bytes: everything on it at any moment, of this process.
+        why: for the user, a line for each thing that counts.
+    """
+
+    bytes: int
+    why: tuple[str, ...]
 
 
 class Order(Enum):
@@ -99,6 +114,13 @@ class Device:
     def limit(self) -> int | None:
         """Bytes that its allocator may have in all, where it was given a limit; else None."""
         return None
+
+    def room(self) -> Room | None:
+        """What it can hold, of this process; None where nothing tells."""
+        limit = allocator_limit(self.name)
+        if limit is None:
+            return None
+        return Room(limit, (f"{format_bytes(limit)} that TensorFlow may take of {self.name}",))
 
     def free(self) -> int | None:
         """Bytes that the system could still give it; None where nobody says it."""

@@ -20,6 +20,9 @@ class Elsewhere(Device):
         """See `Device`; which one it is nobody says."""
         return "another device"
 
+    def room(self) -> None:
+        """See `Device`."""
+
     def held(self) -> int:
         """See `Device`."""
         return 0

@@ -63,6 +63,7 @@ class PlanMaker:
             graph=graph,
             schedule=solution.schedule,
             budget=question.budget,
+            budget_from=question.budget_from,
             predicted_peak=expected.highest_of_ten,
             baseline_peak=question.baseline_peak,
             overhead=solution.cost / graph.one_pass_cost - 1,

@@ -16,6 +16,11 @@ from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.baseline import Baseline, Baselines
+from checkmate_tf.planning.device_budget import (
+    fits_clearly,
+    for_device,
+    unchanged_where_it_fits,
+)
 from checkmate_tf.planning.kept.kept_plan import KeptPlan
 from checkmate_tf.planning.kept.kept_plans import KeptPlans
 from checkmate_tf.planning.origins import with_origin
@@ -114,16 +119,19 @@ class Planner:
             CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
         with self._lock, self._planning_of(concrete) as interrupts:
+            request = for_device(self._request, current_device())
             program = resolved(concrete, sizes)
             if has_several_replicas(program):
-                return self._plan_replicas(program, interrupts)
+                return self._plan_replicas(program, request, interrupts)
             coming = program.argument_bytes * batches if arriving is None else arriving
-            step = self._begun(program, self._request, coming)
-            return self._known_or_planned(step, interrupts) if step.has_gain else None
+            step = self._begun(program, request, coming)
+            return self._known_or_planned(step, request, interrupts) if step.has_gain else None
 
-    def _known_or_planned(self, step: PreparedStep, interrupts: Interrupts) -> Outcome:
+    def _known_or_planned(
+        self, step: PreparedStep, request: Request, interrupts: Interrupts
+    ) -> Outcome:
         """A plan for what the device holds."""
-        request, structure = self._request, step.structure
+        structure = step.structure
         kept = self._kept.find(step.program)
         if kept is not None and kept.baseline is not None:
             self._baselines.know(structure, kept.baseline, kept.baseline_ran)
@@ -149,6 +157,13 @@ class Planner:
             self._baselines.note(baseline)
             self._remember(found)
             return found
+        if request.budget_from and baseline.forecast <= question.limit:
+            if may_run and not fits_clearly(question):
+                baseline = self._baselines.of(step, run=True)
+            unchanged = unchanged_where_it_fits(question, baseline)
+            if unchanged is not None:
+                self._baselines.note(baseline)
+                return self._keep(unchanged, step, baseline)
         under_way = self._baselines.is_no_larger(baseline)
         question = replace(question, layout=step.layout())
         recommended = self._recommended(step.program) if kept is None else None
@@ -211,9 +226,11 @@ class Planner:
         """A step was over its budget: other processes are not to take its plan."""
         self._kept.forget(planned.extracted.program)
 
-    def _plan_replicas(self, program: Program, interrupts: Interrupts) -> Outcome | None:
+    def _plan_replicas(
+        self, program: Program, request: Request, interrupts: Interrupts
+    ) -> Outcome | None:
         """Plan a step that several replicas run, with a budget for each."""
-        request, device = self._request, current_device()
+        device = current_device()
         sources = ["plan of the first worker"]
 
         def plan_one(replica: Replica) -> Plan:
@@ -221,7 +238,7 @@ class Planner:
             step = _OfReplica(
                 replica.extracted, device, replica.notes, 0, resident, replica=replica
             )
-            planned = self._known_or_planned(step, interrupts)
+            planned = self._known_or_planned(step, request, interrupts)
             sources[:] = [planned.source]
             return planned.plan
 
@@ -394,7 +411,7 @@ def taken(kept: KeptPlan, question: Question, request: Request, source: str) -> 
     extracted = question.extracted
     budget = kept.plan.budget if request.budget.least else question.budget
     return Outcome(
-        kept.at(extracted.graph, budget),
+        replace(kept.at(extracted.graph, budget), budget_from=question.budget_from),
         extracted,
         beyond_budget=kept.beyond_budget,
         keeps=kept.keeps,

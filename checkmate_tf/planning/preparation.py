@@ -144,6 +144,7 @@ class PreparedStep:
             notes=(*self.notes, baseline.note) if baseline.note else self.notes,
             measured_baseline_peak=baseline.measured,
             device=self.device,
+            budget_from=request.budget_from,
         )
 
 

@@ -27,6 +27,7 @@ class Question:
         measured_baseline_peak: bytes that it needed when it ran; None where it has not.
         layout: of the device's memory, where it can be told.
         device: that the step runs on.
+        budget_from: how the budget came about, where that is what the device can hold.
     """
 
     extracted: Extraction
@@ -38,6 +39,7 @@ class Question:
     measured_baseline_peak: int | None = None
     layout: MemoryLayout | None = None
     device: Device = field(default_factory=current_device)
+    budget_from: tuple[str, ...] = ()
 
     @property
     def repeats_itself(self) -> bool:

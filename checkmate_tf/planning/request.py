@@ -23,7 +23,11 @@ _FEW = 10_000
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for; see `checkmate_tf.rematerialize`."""
+    """What the user asked for; see `checkmate_tf.rematerialize`.
+
+    Attributes:
+        budget_from: of the budget "device", once it is in bytes: how they came about.
+    """
 
     budget: Budget
     solver: str
@@ -35,6 +39,7 @@ class Request:
     on_infeasible: OnInfeasible = "error"
     plan: Plan | None = None
     verbose: int = 1
+    budget_from: tuple[str, ...] = ()
 
 
 def parse_request(
@@ -52,17 +57,14 @@ def parse_request(
     """Understand the arguments of `rematerialize`.
 
     Raises:
-        BudgetError: the budget is not a size, or a share of more than everything; or there is none,
-            and no plan that has one.
+        BudgetError: the budget is not a size, or a share of more than everything.
         SolverError: no such solver.
         CheckmateError: another argument is not what it should be.
     """
     loaded = plan if plan is None or isinstance(plan, Plan) else _loaded(plan)
-    if budget is None and loaded is None:
-        raise BudgetError(
-            "argument-missing", "give a budget, like budget='4GiB', or a plan that was made for one"
-        )
-    parsed = parse_budget(loaded.budget if budget is None and loaded else budget)
+    if budget is None:
+        budget = "device" if loaded is None else loaded.budget
+    parsed = parse_budget(budget)
     if parsed.share is not None and parsed.share > 1:
         raise BudgetError(
             "budget-above-the-step",

@@ -8,6 +8,7 @@ from typing import Any
 from checkmate_tf.phases import number_of
 from checkmate_tf.plans.layers import model_name
 from checkmate_tf.plans.plan import Plan
+from solvers import format_bytes
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _LEAST, _MOST = 10, 100_000
@@ -45,20 +46,36 @@ def line_about(plan: Plan, source: str) -> str:
     unchanged = f"{before / size:.0f}"
     if plan.measured_baseline_peak is None and plan.measured_peak is not None:
         unchanged += " (forecast)"
-    is_new = not plan.seconds or "solve" in plan.seconds
-    if plan.compiled_peak is not None:
-        how = "compiled"
-    elif plan.measured_peak is None:
-        how = "forecast"
-    else:
-        how = "measured" if is_new else "measured before"
+    how = _how(plan)
+    before_now = " before" if how == "measured" and not _is_new(plan) else ""
     why = f"; not measured: {plan.why_forecast}" if how == "forecast" and plan.why_forecast else ""
-    done = "planned" if is_new else "ready"
     parts = [
-        f"{unchanged} → {plan.peak / size:.0f} {unit} {how} "
+        f"{unchanged} → {plan.peak / size:.0f} {unit} {how}{before_now} "
         f"(budget {plan.budget / of_budget[1]:.0f} {of_budget[0]}{why})",
         extra_in_words(plan),
-        f"{done} in {number_of(sum(plan.seconds.values()))} s" if plan.seconds else "",
+        _ready(plan),
+        source,
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def line_about_unchanged(plan: Plan, source: str) -> str:
+    """What the user reads where the step fits as it is, and runs unchanged.
+
+    Example:
+        >>> from solvers import solve
+        >>> from solvers.graph.layer_graphs import unit_chain
+        >>> graph = unit_chain(8)
+        >>> solution = solve(graph, 10, "checkpoint_all")
+        >>> sizes = [each << 20 for each in (14950, 6041, 6041)]
+        >>> plan = Plan(graph, solution.schedule, *sizes, 0.0, solution)
+        >>> line_about_unchanged(plan, "plan kept")
+        'fits: 5.9 GiB of 14.6 GiB (forecast), nothing is recomputed, plan kept'
+    """
+    parts = [
+        f"fits: {format_bytes(plan.peak)} of {format_bytes(plan.budget)} ({_how(plan)})",
+        "nothing is recomputed",
+        _ready(plan),
         source,
     ]
     return ", ".join(filter(None, parts))
@@ -76,6 +93,25 @@ def extra_in_words(plan: Plan) -> str:
     if planned and plan.cost_name == "time":
         return f"{words} planned, {_percent(measured)} measured"
     return f"{words}, {_percent(measured)} more time measured"
+
+
+def _is_new(plan: Plan) -> bool:
+    return not plan.seconds or "solve" in plan.seconds
+
+
+def _how(plan: Plan) -> str:
+    """How its peak is known."""
+    if plan.compiled_peak is not None:
+        return "compiled"
+    if plan.measured_peak is None:
+        return "forecast"
+    return "measured"
+
+
+def _ready(plan: Plan) -> str:
+    """After how long it could run; "" where nobody knows."""
+    done = "planned" if _is_new(plan) else "ready"
+    return f"{done} in {number_of(sum(plan.seconds.values()))} s" if plan.seconds else ""
 
 
 def _unit_of(size: int) -> tuple[str, int]:

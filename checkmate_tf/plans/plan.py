@@ -85,6 +85,7 @@ class Plan:
         step_seconds: of a step by this plan, the median of some; None where none was timed.
         timed: how they were, "in turn" with plain ones or "one after the other"; "" where not.
         at_once: operations that run at once at most.
+        budget_from: how the budget came about, in lines, where it is what the device can hold.
 
     Example:
         >>> import tempfile
@@ -120,6 +121,7 @@ class Plan:
     step_seconds: float | None = None
     timed: str = ""
     at_once: int = 1
+    budget_from: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all; see `checkmate_tf.plans.documents`.
@@ -212,6 +214,7 @@ class Plan:
         step = {
             **{name: getattr(self, name) for name in plain_fields(Plan) if name != "budget"},
             "notes": list(self.notes),
+            "budget_from": list(self.budget_from),
             "seconds": dict(self.seconds),
             "solution": {name: getattr(self.solution, name) for name in _OF_THE_SOLVER},
             "origin": self.origin and _origin_document(self.origin),
@@ -243,6 +246,7 @@ class Plan:
             overhead=overhead,
             solution=replace(solution, **sizes),
             notes=tuple(map(str, read(step, "notes", list))),
+            budget_from=tuple(map(str, step.get("budget_from", ()))),
             origin=_origin(step.get("origin")),
             seconds={name: read(seconds, name, (int, float)) for name in seconds},
             **{name: read(step, name, kinds) for name, kinds in plain_fields(cls).items()},
@@ -319,6 +323,7 @@ class Plan:
         total, _, phases = in_words(self.seconds).partition(": ")
         rows = [
             ("budget", format_bytes(self.budget)),
+            *(("", line) for line in self.budget_from),
             ("peak, unchanged step", _known(self.baseline_peak, "predicted")),
             ("", _known(self.measured_baseline_peak, "measured")),
             ("", _known(self.compiled_baseline_peak, "compiled")),

@@ -32,31 +32,40 @@ _NEAR = 2
 _APART, _DIGITS = 5, 6
 """So much two sizes differ in the last digit, of so many after the point at most."""
 
-_HOW = "give bytes (4294967296), a size ('4GiB', '512MB'), a share (0.8, '80%'), or 'min'"
+_HOW = "give bytes (4294967296), a size ('4GiB', '512MB'), a share (0.8, '80%'), 'min', or 'device'"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A memory budget: so many bytes, a share of what the unchanged step needs, or the least.
+    """A memory budget: bytes, a share of what the unchanged step needs, the least, or the device's.
 
-    Exactly one of the three is set.
+    Exactly one of the four is set.
 
     Attributes:
         bytes: everything on the device at any moment, `fixed_bytes` included.
         share: 0.8 is 80 % of what the unchanged step adds to `fixed_bytes`.
         least: whatever is the least that a search finds.
+        device: whatever the device that trains can hold.
     """
 
     bytes: int | None = None
     share: float | None = None
     least: bool = False
+    device: bool = False
 
     def in_bytes(self, fixed_bytes: int, peak: int) -> int:
         """The budget in bytes where the unchanged step peaks at `peak` bytes in all.
 
         Raises:
-            BudgetError: it stands for the least, which has to be searched for first.
+            BudgetError: it stands for the least, which has to be searched for first, or for what a
+                device holds.
         """
+        if self.device:
+            raise BudgetError(
+                "budget-of-a-device",
+                "budget 'device' is known where a step trains: only rematerialize takes it; give "
+                "bytes, like '16GiB', or a share",
+            )
         if self.least:
             raise BudgetError(
                 "budget-min-not-searched",
@@ -83,8 +92,8 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
         True
         >>> parse_budget("80%").share
         0.8
-        >>> parse_budget("min").least
-        True
+        >>> parse_budget("min").least, parse_budget("device").device
+        (True, True)
     """
     if isinstance(value, Budget):
         return value
@@ -108,8 +117,9 @@ def parse_budget(value: int | float | str | Budget) -> Budget:
 
 
 def _parse_text(text: str) -> Budget:
-    if text.strip().lower() == "min":
-        return Budget(least=True)
+    word = text.strip().lower()
+    if word in ("min", "device"):
+        return Budget(least=word == "min", device=word == "device")
     match = re.fullmatch(
         r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(%|[a-z]*)\s*", text, re.IGNORECASE
     )

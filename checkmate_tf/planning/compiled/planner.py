@@ -13,6 +13,7 @@ from checkmate_tf.phases import phase, seconds_so_far
 from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.baseline import Baseline
 from checkmate_tf.planning.compiled.search import CompiledSearch, compiled_bytes
+from checkmate_tf.planning.device_budget import for_device
 from checkmate_tf.planning.kept.kept_plan import KeptPlan
 from checkmate_tf.planning.kept.kept_plans import KeptPlans
 from checkmate_tf.planning.kept.step_content import step_content
@@ -168,14 +169,22 @@ class CompiledPlanner:
         may_exceed: bool = True,
     ) -> Outcome:
         """A plan for what the device holds; in training under way one that exceeds the budget."""
-        request, structure, resident = self._request, step.structure, step.resident
+        request = for_device(self._request, step.device)
+        structure, resident = step.structure, step.resident
         under_way = may_exceed and unchanged.added <= self._largest
         largest = max(self._largest, unchanged.added)
         least, before = request.budget.least, resident + unchanged.added
         budget = resident if least else request.budget.in_bytes(resident, resident + largest)
         budget, margin = self._fixed.get(structure, (budget, 0))
         question = Question(
-            step.extracted, resident, budget, margin, before, step.notes, device=step.device
+            step.extracted,
+            resident,
+            budget,
+            margin,
+            before,
+            step.notes,
+            device=step.device,
+            budget_from=request.budget_from,
         )
         known = self._known.get(structure)
         if known is not None and not known.why_not(question, least):

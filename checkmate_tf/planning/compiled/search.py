@@ -265,6 +265,7 @@ class CompiledSearch:
             graph=graph,
             schedule=compiled.schedule,
             budget=self.budget,
+            budget_from=self.question.budget_from,
             predicted_peak=resident + self.live_bytes(compiled),
             baseline_peak=resident + self.live_bytes(self.plain),
             overhead=compiled.cost / graph.one_pass_cost - 1,

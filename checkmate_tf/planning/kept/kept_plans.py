@@ -276,6 +276,8 @@ def _in_words(request: Request) -> str:
     budget = request.budget
     if budget.least:
         return "min"
+    if budget.device:
+        return "device"
     return f"{100 * budget.share:g}%" if budget.share is not None else str(budget.bytes)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from checkmate_tf.devices.allocator import BestFitAllocator
 from checkmate_tf.devices.layout import MemoryLayout
+from tests.processes import printed
 
 _REAL = """
 import json, sys
@@ -40,19 +38,6 @@ for number, size in order:
 (place,) = layout.variables.values()
 json.dump([layout.free, layout.endless, place, address_of(variable.read_value()), held], sys.stdout)
 """
-
-
-def printed(code, given="", **environment):
-    """What a process prints that runs `code` and reads what is `given`; its allocator counts."""
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        input=given,
-        env={**os.environ, "TF_CPU_ALLOCATOR_USE_BFC": "true", **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ended.stdout
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,7 @@ from tests.messages import raises
         ("150%", Budget(share=1.5)),
         (Budget(share=0.3), Budget(share=0.3)),
         ("min", Budget(least=True)),
+        (" Device", Budget(device=True)),
         (" MIN ", Budget(least=True)),
     ],
 )
