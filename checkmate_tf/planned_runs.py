@@ -330,7 +330,8 @@ class PlannedRuns:
         plan = replace(planned.plan, seconds=dict(shown.seconds))
         self._note_plan(plan)
         if planned.source:
-            about = line_about_unchanged if _fits_unchanged(planned) else line_about
+            fits = planned.runs_plain and planned.keeps
+            about = line_about_unchanged if fits else line_about
             shown.conclude("plan-made", about(plan, planned.source))
 
     def _watch_for(
@@ -477,10 +478,6 @@ class PlannedRuns:
 
 def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
     return bool(tensor.shape.is_compatible_with(shape))
-
-
-def _fits_unchanged(planned: Outcome) -> bool:
-    return planned.runs_plain and planned.plan.peak <= planned.plan.budget
 
 
 def _rewritten(planned: Outcome, compiled: bool, alone: bool = False) -> Callable[..., Any]:

@@ -45,8 +45,8 @@ def groups(count: int) -> list[range]:
     return [range(first), *(range(start, start + _WIDTH) for start in starts)]
 
 
-def _grappler_runs() -> bool:
-    """Whether TensorFlow sorts the inputs of a sum by their names before it runs it."""
+def _grappler_sorts() -> bool:
+    """Whether it does so with the inputs of a sum, by their names, before the sum runs."""
     asked = tf.config.optimizer.get_experimental_options()
     return not asked.get("disable_meta_optimizer") and asked.get(
         "common_subgraph_elimination", True
@@ -87,7 +87,7 @@ class SumOrders:
     def order(self, operation: Any) -> list[int]:
         """Places of the inputs of an AddN, in the order in which they are added."""
         places = list(range(len(operation.inputs)))
-        if _grappler_runs():
+        if _grappler_sorts():
             places.sort(key=lambda place: _as_grappler_names(operation.inputs[place]))
         first = next((at for at, each in enumerate(places) if self._is_free(operation, each)), 0)
         places[0], places[first] = places[first], places[0]

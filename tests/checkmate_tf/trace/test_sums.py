@@ -6,9 +6,6 @@ The truth is the plain function: with Grappler, which sorts what is added by nam
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -16,6 +13,7 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.trace.sums import groups
+from tests.processes import printed
 
 SCRIPT = """
     import json
@@ -99,15 +97,9 @@ what is left; and it adds up constants before all else."""
 @pytest.mark.parametrize("without_grappler", [False, True])
 @pytest.mark.parametrize("one_dnn", ["0", "1"])
 def test_bits_of_sums(one_dnn, without_grappler):
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT)],
-        input=json.dumps(without_grappler),
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": one_dnn},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    count, different = json.loads(done.stdout.splitlines()[-1])
+    given = json.dumps(without_grappler)
+    said = printed(textwrap.dedent(SCRIPT), given, TF_ENABLE_ONEDNN_OPTS=one_dnn)
+    count, different = json.loads(said.splitlines()[-1])
     assert count > 10
     assert set(different) <= set([] if without_grappler else WITH_GRAPPLER)
 
