@@ -18,6 +18,7 @@ from checkmate_tf.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from checkmate_tf.attaching import restore
+    from checkmate_tf.breakdown.memory import memory
     from checkmate_tf.decorator import rematerialize
     from checkmate_tf.devices.measure import measure_peak
     from checkmate_tf.graph.cost_models import load_profile
@@ -37,6 +38,7 @@ _HOMES = {
     "largest_batch": "checkmate_tf.sizing.largest_batch",
     "load_profile": "checkmate_tf.graph.cost_models",
     "measure_peak": "checkmate_tf.devices.measure",
+    "memory": "checkmate_tf.breakdown.memory",
     "rematerialize": "checkmate_tf.decorator",
     "restore": "checkmate_tf.attaching",
     "rewrite": "checkmate_tf.program.rewrite",
@@ -52,6 +54,7 @@ __all__ = [
     "largest_batch",
     "load_profile",
     "measure_peak",
+    "memory",
     "rematerialize",
     "restore",
     "rewrite",

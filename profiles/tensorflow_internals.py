@@ -9,6 +9,7 @@ It lies at the bottom of `profiles`, the lowest package that needs TensorFlow, s
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -257,10 +258,11 @@ def device_asked_for() -> str:
     return context.context().device_name or ""
 
 
+@functools.cache
 def allocator_limit(device: str) -> int | None:
     """Bytes that TensorFlow's allocator for a GPU may have in all; None where there is no such GPU.
 
-    It takes no memory, and some milliseconds.
+    It takes no memory, and the first time some milliseconds.
     """
     every = device_lib.list_local_devices(context.context().config)
     limits = (each.memory_limit for each in every if each.name.endswith(f"device:{device}"))

@@ -33,6 +33,7 @@ _COMMANDS = {
     "demo": "rematerialize a small network and measure it",
     "extract": "save the graph of a training step",
     "plan": "plan a training step ahead of time, into a file",
+    "memory": "what a step of a batch holds, and the batches that devices hold",
     "tradeoff": "budget against extra time: a table, a picture, plans",
     "plans": "list or clear the plans that were kept",
     "largest-batch": "the largest batch of a step that fits some bytes",

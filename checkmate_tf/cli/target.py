@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from profiles.profile import Profile
 
 STEP = (
-    "a tf.function with an input_signature, or a function without arguments that returns one, or "
-    "(step or compiled Keras model, example batch)"
+    "a tf.function with an input_signature, a compiled Keras model, or a function without "
+    "arguments that returns one of these, or (step or model, example batch)"
 )
 """What MODULE:FUNCTION may name."""
 
@@ -129,10 +129,14 @@ def load_step(target: str) -> tuple[Any, Any]:
         CheckmateError: it is none of these, or isn't there.
     """
     found = _found(target)
+    if hasattr(found, "make_train_function"):  # a Keras model
+        return found, None
     if callable(found) and not hasattr(found, "get_concrete_function"):
         made = found if hasattr(found, "graph") else _made_by(found, target)
         if isinstance(made, tuple) and len(made) == 2:
             return made
+        if hasattr(made, "make_train_function"):
+            return made, None
         found = made
     has_signature = getattr(found, "input_signature", None) is not None
     if not has_signature and not hasattr(found, "structured_outputs"):

@@ -86,6 +86,10 @@ class Cpu(Device):
             return int(os.environ[_LIMIT]) << 20
         return None
 
+    def wall(self) -> int | None:
+        """See `Device`."""
+        return self.limit()
+
     def room(self) -> Room | None:
         """See `Device`: its allocator's limit; without one, what it holds and the host has free."""
         limit, free, held = self.limit(), self.free(), self.held()

@@ -115,6 +115,13 @@ class Device:
         """Bytes that its allocator may have in all, where it was given a limit; else None."""
         return None
 
+    def wall(self) -> int | None:
+        """Bytes of the region within which all must lie, gaps between buffers included.
+
+        None where there is no such region.
+        """
+        return allocator_limit(self.name)
+
     def room(self) -> Room | None:
         """What it can hold, of this process; None where nothing tells."""
         limit = allocator_limit(self.name)

@@ -13,9 +13,8 @@ from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
 from checkmate_tf.planning.trial.trial_run import TrialRunError, run_unchanged, why_no_trial
-from checkmate_tf.program.forecast import forecast
-from checkmate_tf.program.lower import lower
-from solvers import ComputationGraph, Schedule, format_bytes
+from checkmate_tf.program.unchanged import forecast_unchanged
+from solvers import ComputationGraph, format_bytes
 
 
 @dataclass(frozen=True)
@@ -94,10 +93,7 @@ class Baselines:
         if structure in self._expected:
             expected = resident + self._expected[structure]
         else:
-            schedule = Schedule(range(len(extracted.graph)))
-            instructions = lower(extracted, schedule, step.device)
-            at_once = step.device.at_once()
-            foretold = forecast(extracted.program, instructions, resident, at_once=at_once)
+            foretold = forecast_unchanged(extracted, step.device, resident)
             expected = foretold.highest_of_ten
         baseline = Baseline(resident, expected)
         if structure not in self._tried:

@@ -404,7 +404,7 @@ class PlanSearch:
         else:
             code = "free-memory-in-pieces"
             note = f"the leanest plan found needs {format_bytes(need)}, but at the allocator's "
-            limit = self._question.device.limit() or 0
+            limit = self._question.device.wall() or 0
             note += f"limit of {format_bytes(limit)} what is free may lie in pieces, none of them "
             note += "large enough"
         warn_user(code, note)

@@ -55,12 +55,11 @@ class Question:
         """The peaks of steps by a schedule."""
         layouts = self.layout.and_alike() if self.layout is not None else ()
         instructions = lower(self.extracted, schedule, self.device)
-        limit = self.device.limit()
         return forecast(
             self.extracted.program,
             instructions,
             self.resident,
-            limit,
+            self.device.wall(),
             layouts,
             self.device.at_once(),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from checkmate_tf.picture_files import Picture, as_text
 from checkmate_tf.plans.layers import layer_names
 from checkmate_tf.plans.table import shortened
 from solvers import ComputationGraph, Schedule, simulate
-from solvers.graph.lifetimes import last_reads
+from solvers.graph.lifetimes import held_by_group
 
 _MEBIBYTE = 2**20
 _SHOWN = 9
@@ -59,16 +58,9 @@ def memory_by_layer(graph: ComputationGraph, schedule: Schedule) -> dict[str, ND
         >>> bool((sum(held.values()) == simulate(unit_chain(2), Schedule(range(5))).timeline).all())
         True
     """
-    steps = len(schedule)
-    names, ends = layer_names(graph), last_reads(graph, schedule)
-    changes: dict[str, NDArray[np.int64]] = defaultdict(lambda: np.zeros(steps + 1, np.int64))
-    for begin, number in enumerate(schedule.steps):
-        change = changes[names[number]]
-        change[begin] += graph.nodes[number].memory
-        change[ends[begin] + 1] -= graph.nodes[number].memory
-    held = {name: np.cumsum(change[:-1]) for name, change in changes.items()}
+    held = held_by_group(graph, schedule, layer_names(graph))
     by_size = sorted(held, key=lambda name: -int(held[name].max()))
-    fixed = np.full(steps, graph.fixed_bytes, np.int64)
+    fixed = np.full(len(schedule), graph.fixed_bytes, np.int64)
     workspace = graph.workspaces[list(schedule.steps)]
     return {
         "variables and inputs": fixed,

@@ -27,6 +27,9 @@ _STEPS = 32
 _STEPS_SIDE_BY_SIDE = 6
 """Of instructions that run side by side: no step repeats another, and each takes longer."""
 
+_NEAR = 0.5
+"""Share of an allocator's limit: steps that hold less leave a piece that is large enough."""
+
 _DEVIATIONS = 3.0
 """Standard deviations above the mean that a step's peak rarely exceeds."""
 
@@ -69,6 +72,7 @@ def forecast(
     limit: int | None = None,
     layouts: Sequence[MemoryLayout] = (),
     at_once: int = 1,
+    newest_first: bool = False,
 ) -> Forecast:
     """Simulate the allocator for a few dozen steps.
 
@@ -81,15 +85,17 @@ def forecast(
         layouts: of the memory in which the steps may run, each of which gets such steps; else
             variables lie in one block, and nothing beside them.
         at_once: instructions that run at once at most.
+        newest_first: as for `Interleaving`.
     """
-    runs = _Runs(instructions, at_once)
+    runs = _Runs(instructions, at_once, newest_first)
     simulations = [_laid_out(program, layout) for layout in layouts]
     peaks: list[int] = []
     beside = 0
     for simulation in simulations or [_in_one_block(program, BestFitAllocator())]:
         beside = max(0, held - simulation.allocator.held)
         peaks += [peak + beside for peak in simulation.steps(runs)]
-    exhausts = limit is not None and _exhausts(program, runs, limit - beside)
+    is_near = limit is not None and max(peaks) > _NEAR * limit
+    exhausts = limit is not None and is_near and _exhausts(program, runs, limit - beside)
     return Forecast(tuple(peaks), exhausts)
 
 
@@ -124,14 +130,14 @@ def _laid_out(program: Program, layout: MemoryLayout) -> _Simulation:
 class _Runs:
     """Steps by the same instructions, each with an order of events of its own."""
 
-    def __init__(self, instructions: Instructions, at_once: int) -> None:
+    def __init__(self, instructions: Instructions, at_once: int, newest_first: bool) -> None:
         self.instructions = instructions
         self.steps = _STEPS if at_once == 1 else _STEPS_SIDE_BY_SIDE
         self.repeat = at_once == 1
         self.used = [{*each.uses, *(made for made, _ in each.writes)} for each in instructions]
         self.used[-1].update(instructions[-1].frees)  # until the caller frees them
         self.users = Counter(buffer for each in self.used for buffer in each)
-        self._interleaving = Interleaving(instructions, at_once)
+        self._interleaving = Interleaving(instructions, at_once, newest_first)
 
     def events(self, step: int) -> Iterator[Event]:
         """What starts and ends in a step; the same in every forecast."""

@@ -18,9 +18,19 @@ _SPREAD = 1.2
 class Interleaving:
     """The orders in which a device may run instructions, so many at once."""
 
-    def __init__(self, instructions: Instructions, at_once: int) -> None:
-        """Of all but the return, which waits for all."""
+    def __init__(
+        self, instructions: Instructions, at_once: int, newest_first: bool = False
+    ) -> None:
+        """Of all but the return, which waits for all.
+
+        Args:
+            instructions: those that run.
+            at_once: so many at once.
+            newest_first: of those that may run, the one that became ready last is the next one,
+                as a thread of TensorFlow's executor goes on with what it made ready; else any is.
+        """
         self._at_once = at_once
+        self._newest_first = newest_first
         self._count = len(instructions) - 1
         self._waiting: list[int] = []  # by instruction, for how many others
         self._following: list[list[int]] = [[] for _ in range(self._count)]
@@ -33,8 +43,8 @@ class Interleaving:
     def events(self, random: Random) -> Iterator[Event]:
         """What starts and ends, in one such order.
 
-        How long each takes is drawn, and which of those that may run is first: threads of
-        TensorFlow's executor go on with what they made ready, and take the rest from each other.
+        How long each takes is drawn, and, as threads take work from each other, which of those that
+        may run is first.
         """
         if self._at_once == 1:
             yield from ((n, starts) for n in range(self._count) for starts in (True, False))
@@ -45,8 +55,9 @@ class Interleaving:
         now = 0.0
         while ready or running:
             while ready and len(running) < self._at_once:
-                place = random.randrange(len(ready))
-                ready[place], ready[-1] = ready[-1], ready[place]
+                if not self._newest_first:
+                    place = random.randrange(len(ready))
+                    ready[place], ready[-1] = ready[-1], ready[place]
                 number = ready.pop()
                 yield number, True
                 heappush(running, (now + random.lognormvariate(0, _SPREAD), number))

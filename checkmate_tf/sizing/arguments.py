@@ -96,6 +96,8 @@ def parse_batch(batch: Any, target: Target) -> ExampleBatch | None:
 def parse_example(batch: Any, target: Target) -> Given | None:
     """As `parse_batch`, of arguments that need not have a batch dimension.
 
+    Where there is none, a Keras model's inputs and losses tell it.
+
     Raises:
         CheckmateError: there are none, or they don't fit the step.
     """
@@ -103,6 +105,10 @@ def parse_example(batch: Any, target: Target) -> Given | None:
     is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
     if batch is None and (is_traced or getattr(function, "input_signature", None) is not None):
         return None
+    if batch is None and target.model is not None:
+        from checkmate_tf.sizing.model_batches import batch_of_model
+
+        batch = batch_of_model(target.model)
     if batch is None:
         raise CheckmateError(
             "argument-missing",

@@ -77,7 +77,7 @@ def largest_batch(
             Arrays, tensors and `tf.TensorSpec`s in any structure, or a `tf.data.Dataset` of
             batches. What is as long as the first array grows with the batch; or, where there
             are `tf.TensorSpec((None, …))`, these alone. No values are looked at. Not needed
-            where the step has an input_signature.
+            where the step has an input_signature, nor for a Keras model that tells its inputs.
         overhead: extra time that a step may take, as a share (0.2, "20%"); by default, that of
             one more forward pass.
         device_memory: bytes of a device that is not there. Nothing runs then, and XLA is left

@@ -93,10 +93,10 @@ def question_of(
         held=lambda size: asked.held + asked.batches * round(each * size + rest),
         most_cost=graph.one_pass_cost * (1 + asked.most_overhead(graph)),
         order=asked.request.order,
-        waste=lambda schedule: _waste(large, schedule, held),
+        waste=lambda schedule: waste_of(large, schedule, held),
         time_limit=asked.request.time_limit,
     )
-    return question, (*costs.notes, *_notes_on_sizes(programs))
+    return question, (*costs.notes, *notes_on_sizes(programs))
 
 
 def _size_near_the_answer(sized: SizedStep, first: int, asked: Asked) -> int:
@@ -119,7 +119,7 @@ def _size_near_the_answer(sized: SizedStep, first: int, asked: Asked) -> int:
     return smaller if smaller < first else 3 * first
 
 
-def _waste(extraction: Extraction, schedule: Schedule, held: int) -> float:
+def waste_of(extraction: Extraction, schedule: Schedule, held: int) -> float:
     """Bytes that an allocator is likely to take for each live byte of a schedule."""
     graph = extraction.graph
     resident = max(graph.fixed_bytes, held)
@@ -130,7 +130,8 @@ def _waste(extraction: Extraction, schedule: Schedule, held: int) -> float:
     return max(0.1, most / max(1, simulate(graph, schedule).peak - graph.fixed_bytes))
 
 
-def _notes_on_sizes(programs: dict[int, Program]) -> tuple[str, ...]:
+def notes_on_sizes(programs: dict[int, Program]) -> tuple[str, ...]:
+    """What the user should know of sizes, of the step at three batch sizes."""
     odd = not_affine(programs)
     if not odd:
         return ()

@@ -8,7 +8,7 @@ none, or for which a bound says that there is none, is where the next question s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from checkmate_tf.sizing.sized_step import GraphOfBatch
@@ -67,12 +67,16 @@ class Answer:
         unchanged: the largest for which the graph's own order fits; 0 for none.
         beyond: the least larger size that was given up.
         impossible: the least for which no schedule fits at whatever cost, by a bound.
+        schedule: the one that was found for `size`; None for none.
+        starts: all that were found, for a search within other bytes.
     """
 
     size: int
     unchanged: int
     beyond: int
     impossible: int
+    schedule: Schedule | None = None
+    starts: tuple[Schedule, ...] = ()
 
 
 def least_impossible(question: Question) -> int:
@@ -111,14 +115,17 @@ def search(
     question: Question,
     show: Callable[[int, int], None] = lambda size, beyond: None,
     pass_on: Callable[[], None] = lambda: None,
+    starts: Sequence[Schedule] = (),
 ) -> Answer:
     """Look for the largest batch.
 
     Args:
+        question: it.
         show: is told the largest size found so far and the least one given up, at every step.
         pass_on: raises `KeyboardInterrupt` if Ctrl-C was pressed, which solvers catch.
+        starts: schedules that are known, the leanest known among them, as of an earlier answer.
     """
-    return _Search(question, show, pass_on).run()
+    return _Search(question, show, pass_on).run(starts)
 
 
 class _Search:
@@ -134,9 +141,10 @@ class _Search:
         self.show = show
         self.pass_on = pass_on
         self.size = 0
+        self.found: Schedule | None = None
         self.starts: list[Schedule] = []
 
-    def run(self) -> Answer:
+    def run(self, known: Sequence[Schedule]) -> Answer:
         question = self.question
         compile_kernels()  # once, some 15 s, which no time limit should pay
         deadline = time.monotonic() + question.time_limit
@@ -146,10 +154,13 @@ class _Search:
         plain = self.size
         self.show(self.size, beyond)
         if beyond - self.size > 1:
-            least = self.leanest(beyond - 1)
-            waste = self.learn(least, beyond)
+            leanest = known or [self.leanest(beyond - 1)]
+            for least in leanest:
+                if least not in self.starts:
+                    waste = self.learn(least, beyond)
             # Sizes for which even the leanest schedule known is too large are given up unasked.
-            beyond = max(self.size, self.fitting(least, waste, beyond)) + 1
+            most = max(self.fitting(least, waste, beyond) for least in leanest)
+            beyond = max(self.size, most) + 1
         while beyond - self.size > max(1, _NEAR * self.size) and time.monotonic() < deadline:
             self.show(self.size, beyond)
             middle = (self.size + beyond) // 2
@@ -159,14 +170,16 @@ class _Search:
             if self.size < middle:
                 beyond = middle
         self.show(self.size, beyond)
-        return Answer(self.size, plain, beyond, impossible)
+        return Answer(self.size, plain, beyond, impossible, self.found, tuple(self.starts))
 
     def learn(self, schedule: Schedule, beyond: int) -> float:
         """Take what a schedule shows; the bytes that an allocator takes for each live one."""
         waste = self.question.waste(schedule)
         self.starts.append(schedule)
         if simulate(self.question.graph.graphs[1], schedule).cost <= self.most_cost:
-            self.size = max(self.size, self.fitting(schedule, waste, beyond))
+            size = self.fitting(schedule, waste, beyond)
+            if size > self.size:
+                self.size, self.found = size, schedule
         return waste
 
     @property

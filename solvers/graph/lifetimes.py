@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
 from solvers.graph.computation_graph import ComputationGraph
 from solvers.graph.schedule import Schedule
+
+Group = TypeVar("Group", bound=Hashable)
 
 
 def readers(graph: ComputationGraph, schedule: Schedule) -> list[list[int]]:
@@ -56,3 +65,28 @@ def held_at(graph: ComputationGraph, schedule: Schedule, place: int) -> dict[int
         for begin, number in enumerate(schedule.steps[: place + 1])
         if ends[begin] >= place
     }
+
+
+def held_by_group(
+    graph: ComputationGraph, schedule: Schedule, groups: Sequence[Group]
+) -> dict[Group, NDArray[np.int64]]:
+    """Bytes of values that each group of nodes holds during each step.
+
+    Args:
+        graph: of the schedule.
+        schedule: one that the simulator lets pass.
+        groups: the group of every node.
+
+    Example:
+        >>> from solvers import ComputationGraph, Node, Schedule
+        >>> chain = ComputationGraph((Node("a", 1, 4), Node("b", 2, 3, dependencies=(0,))))
+        >>> held_by_group(chain, Schedule([0, 1]), "xy")["x"].tolist()
+        [4, 4]
+    """
+    ends, steps = last_reads(graph, schedule), len(schedule)
+    changes: dict[Group, NDArray[np.int64]] = defaultdict(lambda: np.zeros(steps + 1, np.int64))
+    for begin, number in enumerate(schedule.steps):
+        change = changes[groups[number]]
+        change[begin] += graph.nodes[number].memory
+        change[ends[begin] + 1] -= graph.nodes[number].memory
+    return {group: np.cumsum(change[:-1]) for group, change in changes.items()}

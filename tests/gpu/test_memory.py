@@ -1,0 +1,26 @@
+"""What a step will hold, told before training, beside what the GPU's allocator holds then."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkmate_tf import memory
+from tests.gpu.steps import CASES, fit
+
+STEPS = 2
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("name", ["residual", "U-Net", "GPT"])
+def test_it_is_near_what_training_holds(name, jit_compile):
+    case = CASES[name]
+    model = case.compiled()
+    model.jit_compile = jit_compile
+    found = memory(model, case.batch, device_memory=())
+    assert found.how == ("compiled" if jit_compile else "forecast")
+    x, y = case.data(STEPS * case.batch)
+    peaks = fit(model, x, y, case.batch, epochs=1)
+    # Keras lays the arrays themselves down on the GPU.
+    inputs = (x.nbytes + y.nbytes) // STEPS
+    held = peaks.warm[-1] - (STEPS - 1) * inputs
+    assert found.peak == pytest.approx(held, rel=0.1)
