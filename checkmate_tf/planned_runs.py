@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import types
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 from checkmate_tf.devices.current import current_device
-from checkmate_tf.devices.measure import held_bytes, reset_peak
+from checkmate_tf.devices.measure import held_bytes
+from checkmate_tf.fit_batches import FitBatches
 from checkmate_tf.phases import phase
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
+from checkmate_tf.planning.compiled.without_xla import WithoutXla
 from checkmate_tf.planning.loops_of_steps import why_nothing_can_be_recomputed
 from checkmate_tf.planning.monitor import BudgetWatch, MonitoredStep
 from checkmate_tf.planning.outcome import Outcome
@@ -26,51 +27,18 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.emit import xla_compiles_parts
 from checkmate_tf.program.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.progress import PlanningDisplay
-from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest
 from checkmate_tf.trace.inlining import as_traced
-from checkmate_tf.trace.keras_models import (
-    as_keras_made_it,
-    forget_functions,
-    new_train_function,
-    run_training_by,
-    switch_off_xla,
-    switch_on_xla,
-)
 from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
-from checkmate_tf.trace.train_functions import TrainFunctions
 from profiles.measure.compilation import NotCompilableError
-from profiles.tensorflow_internals import compile_mark, is_compiled_by_xla, is_traced_for_xla
+from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
 from solvers import BudgetError, CheckmateError, ComputationGraph, format_bytes
-
-
-class WithoutXla(Exception):  # noqa: N818 – no error, but a way out of a trace
-    """Compiled by XLA a step can't be planned; without XLA it may be."""
-
-    def __init__(self, error: CheckmateError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-    @property
-    def in_words(self) -> str:
-        """What the user should know when the step has a plan without XLA."""
-        return (
-            "this step trains without XLA (jit_compile=False), where steps take longer, because "
-            f"{self.error}"
-        )
-
-    def and_without(self, error: BudgetError) -> BudgetError:
-        """An error for both, with what the leanest plan found takes that one or the other has."""
-        known = [each for each in (getattr(self.error, "least", None), error.least) if each]
-        return BudgetError(
-            error.code, f"{self.error}; without XLA, {error}", least=min(known, default=None)
-        )
 
 
 class PlannedRuns:
     """Plans for the traces of one step, and what runs them.
 
     Attributes:
-        xla_was_on: what marks the `compile` of the model for which XLA was switched off, if any.
+        fit: the batches that come from `fit`, where the step is a model's.
     """
 
     def __init__(
@@ -101,18 +69,9 @@ class PlannedRuns:
         )
         self._note_plan = note_plan
         self._say_once = say_once
-        self._watch: BudgetWatch | None = None  # over the steps that run inside `fit`
+        self.fit = FitBatches(model, say_once)
         # By structure, bytes by which steps inside `fit` have exceeded their plans, one for each.
         self._margins: dict[ComputationGraph, list[int]] = defaultdict(list)
-        self._train_functions = TrainFunctions()
-        self._first_batches = FirstBatches()
-        self._held_already = 0  # batches that were looked at, while the step is traced for them
-        self._seen: Shapes | None = None  # of the largest batches that `fit` gave to the model
-        self._train_by = self._train  # one object, by which it is known again
-        self._may_leave_xla = False  # the train function that is being traced may be made anew
-        self._left: WithoutXla | None = None  # while a train function without XLA is traced
-        self._neither: BudgetError | None = None  # with XLA nor without it there is a plan
-        self.xla_was_on: Any = None
 
     def alone(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int, tracing: float
@@ -179,7 +138,7 @@ class PlannedRuns:
             BudgetError: no plan was found within the budget.
             CheckmateError: the step can't be planned for such a batch.
         """
-        self._attend_training(concrete)
+        self.fit.begin_trace(concrete)
         try:
             shown = PlanningDisplay(self._request.verbose, {"trace": tracing})
             with shown.under_way():
@@ -210,18 +169,15 @@ class PlannedRuns:
         elif guard is not None and sizes is not None:
             guard()
         if self._model is not None:
-            if self._watch is not None:
-                self._watch.end()  # over the batch under way, in which planning took memory
             leaner = partial(self._leaner_in_fit, planned, sizes)
-            self._watch = self._watch_for(planned, leaner)
+            self.fit.watch_by(self._watch_for(planned, leaner))
         step = _rewritten(planned, compiled=compiled)
 
         def emit(*args: Any, **kwargs: Any) -> Any:
             with shown.under_way(), phase("emit"):
                 result = step(*args, **kwargs)
             self._tell(planned, shown)
-            if self._watch is not None:  # what planning took is no part of the first step
-                reset_peak()
+            self.fit.end_trace()
             return result
 
         return emit
@@ -247,7 +203,7 @@ class PlannedRuns:
             else:
                 planned = self._planner.plan(concrete, sizes, arriving, self._batches)
         except BudgetError as error:
-            if self._left is not None:
+            if self.fit.left is not None:
                 raise
             self._unplanned_or(error)
             return None
@@ -272,15 +228,15 @@ class PlannedRuns:
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None
     ) -> Outcome | None:
         """As `planned`, of a step that XLA compiles."""
-        if self._neither is not None:
-            raise self._neither
+        if self.fit.neither is not None:
+            raise self.fit.neither
         # What a function of the user's is called with is on the device already.
         coming = 0 if arriving is None and self._model is None else arriving
         try:
             return self._compiled_planner.plan(concrete, sizes, coming, self._batches)
         except (BudgetError, NotCompilableError) as error:
             # A function of the user's around the step compiles it, whatever becomes of its plan.
-            if self._may_leave_xla or is_compiled_by_xla(self._function):
+            if self.fit.may_leave_xla or is_compiled_by_xla(self._function):
                 raise WithoutXla(error) from error
             raise
 
@@ -312,7 +268,7 @@ class PlannedRuns:
     def _batches(self) -> int:
         """How many batches `fit` will put on the device while a step runs."""
         several = getattr(self._model, "steps_per_execution", 1) > 1
-        return current_device().batches_held(self._held_already, several)
+        return current_device().batches_held(self.fit.held_already, several)
 
     def _say_if_it_is_more_than_there_is(self) -> None:
         budget, device = self._request.budget.bytes, current_device()
@@ -382,81 +338,7 @@ class PlannedRuns:
                 sum(margins),
                 program.argument_bytes,
             )
-        forget_functions(self._model)
-
-    def attend(self) -> None:
-        """Be asked about each batch of `fit`, for which Keras has made a function of the model."""
-        if self._model is not None:
-            run_training_by(self._model, self._train_by)
-
-    def sizes_seen(self, tensors: Sequence[Any]) -> Shapes | None:
-        """How large arguments were that came from `fit`; None where these seem to be others."""
-        seen = self._seen
-        if seen is None or len(seen) != len(tensors):
-            return None
-        return seen if all(map(_may_have_shape, tensors, seen)) else None
-
-    def note_sizes(self, shapes: Shapes) -> None:
-        """Batches of such sizes come from `fit`."""
-        known = self._seen
-        alike = known is not None and [*map(len, known)] == [*map(len, shapes)]
-        self._seen = largest(known, shapes) if alike and known is not None else shapes
-
-    def _attend_training(self, concrete: Any) -> None:
-        """Be asked about each batch of `fit`, whose train function is being traced."""
-        function = getattr(self._model, "train_function", None)
-        if function is not None:
-            self._train_functions.note(as_keras_made_it(function), concrete)
-            run_training_by(self._model, self._train_by)
-
-    def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
-        """Run a batch of `fit` by the train function for its size, and say if it is over budget."""
-        its_own = as_keras_made_it(function)
-        fitting, iterator = self._train_functions.fitting(
-            its_own, iterator, partial(new_train_function, self._model, self._train_by)
-        )
-        if fitting is not its_own:
-            function = fitting
-        at_once = self._model.steps_per_execution
-        if self._train_functions.begins(fitting, iterator):
-            shapes, iterator = self._first_batches.looked_at(iterator, at_once)
-            if shapes is not None:
-                self.note_sizes(shapes)
-                self._held_already = at_once + 1
-        else:
-            iterator = self._first_batches.next_ones(iterator, at_once)
-        watch, held = self._watch, held_bytes() or 0
-        if isinstance(iterator, types.GeneratorType):  # of one batch, which may be asked for twice
-            iterator = [*iterator]
-        self._may_leave_xla = True
-        try:
-            result = function(iterator) if watch is None else watch.run(function, iterator)
-        except WithoutXla as left:
-            result = self._trained_without_xla(left, iterator)
-        finally:
-            self._may_leave_xla = False
-            self._held_already = 0
-        if self._watch is not watch and self._watch is not None:
-            self._watch.look(held)  # after the first step by a new plan
-        return result
-
-    def _trained_without_xla(self, left: WithoutXla, iterator: Any) -> Any:
-        """Run a batch of `fit` by a plan without XLA, which is said; none with it is to be had."""
-        compile_of_keras = compile_mark(self._model)
-        switch_off_xla(self._model)
-        self._may_leave_xla = False
-        self._left = left
-        try:
-            result = new_train_function(self._model, self._train_by)(iterator)
-        except BudgetError as error:
-            switch_on_xla(self._model, compile_of_keras)
-            self._left, self._neither = None, left.and_without(error)
-            return new_train_function(self._model, self._train_by)(iterator)
-        finally:
-            self._left = self._neither = None
-        self.xla_was_on = compile_of_keras
-        self._say_once("xla-left", left.in_words)
-        return result
+        self.fit.plan_again()
 
     def _can_be_exchanged(self, planned: Outcome) -> bool:
         """Whether a leaner plan may take over in the middle of training."""
@@ -474,10 +356,6 @@ class PlannedRuns:
     def _is_compiled(self) -> bool:
         """Whether XLA compiles the step, here or in a function around it."""
         return is_compiled_by_xla(self._function) or is_traced_for_xla()
-
-
-def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
-    return bool(tensor.shape.is_compatible_with(shape))
 
 
 def _rewritten(planned: Outcome, compiled: bool, alone: bool = False) -> Callable[..., Any]:

@@ -139,7 +139,7 @@ class RematerializedStep:
             build_optimizer(model, self.function)
             return
         if switch_off_xla(model):
-            self._runs.xla_was_on = compile_mark(model)
+            self._runs.fit.xla_was_on = compile_mark(model)
             self.say_once(
                 "xla-left",
                 "this model trains without XLA (jit_compile=False), where steps take longer, "
@@ -157,11 +157,11 @@ class RematerializedStep:
     @property
     def xla_was_on(self) -> Any:
         """What marks the `compile` of the model for which XLA was switched off, if any."""
-        return self._runs.xla_was_on
+        return self._runs.fit.xla_was_on
 
     def attend(self) -> None:
         """Be asked about each batch of `fit`: Keras has made a function of this step."""
-        self._runs.attend()
+        self._runs.fit.attend()
 
     def __reduce__(self) -> Any:
         """As functions and methods do; else a copy, which plans for itself.
@@ -303,7 +303,7 @@ class RematerializedStep:
         batch = self._batched.batch_of(arguments, self._batches.planned)
         tensors = [each for each in tf.nest.flatten(arguments) if isinstance(each, tf.Tensor)]
         place = next((place for place, each in enumerate(tensors) if each is batch), None)
-        seen = self._runs.sizes_seen(tensors)
+        seen = self._runs.fit.sizes_seen(tensors)
         seen_size = None if seen is None or place is None else seen[place][0]
         self._batches.note(seen_size if batch is None else batch.shape[0] or seen_size)
         begun = time.perf_counter()
@@ -339,7 +339,7 @@ class RematerializedStep:
 
     def _larger_sizes_came(self, place: int, found: Sizes) -> None:
         """`fit` gave larger tensors than it had given before; the one at `place` is the batch."""
-        self._runs.note_sizes(tuple(map(tuple, found)))
+        self._runs.fit.note_sizes(tuple(map(tuple, found)))
         if not self._batches.note_inside(found[place][0], _AGAIN):
             warn_user(
                 "larger-sizes-came",

@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _planned(step: Any, batch: Any, request: Request, elsewhere: bool) -> Outcome | None:
     """A plan as training by it would find it: for XLA, or without it where there is none."""
     from checkmate_tf.devices.elsewhere import another_device
-    from checkmate_tf.planned_runs import WithoutXla
     from checkmate_tf.planning.compiled.planner import CompiledPlanner
+    from checkmate_tf.planning.compiled.without_xla import WithoutXla
     from checkmate_tf.planning.planner import Planner, plan_elsewhere
     from checkmate_tf.planning.preparation import begun, resolved
     from checkmate_tf.sizing.arguments import parse_step

@@ -1,0 +1,150 @@
+"""Batches of Keras' `fit`: by which train function each runs, and what is seen of its steps."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from checkmate_tf.devices.measure import held_bytes, reset_peak
+from checkmate_tf.planning.compiled.without_xla import WithoutXla
+from checkmate_tf.planning.monitor import BudgetWatch
+from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest
+from checkmate_tf.trace.keras_models import (
+    as_keras_made_it,
+    forget_functions,
+    new_train_function,
+    run_training_by,
+    switch_off_xla,
+    switch_on_xla,
+)
+from checkmate_tf.trace.train_functions import TrainFunctions
+from profiles.tensorflow_internals import compile_mark
+from solvers import BudgetError
+
+
+class FitBatches:
+    """The batches that `fit` gives to one model, whose step is planned while they come.
+
+    Attributes:
+        model: whose step it is; None where it is of none, so that no batches come.
+        held_already: batches that were looked at, while the step is traced for them.
+        may_leave_xla: the train function that is being traced may be made anew, without XLA.
+        left: why XLA was left, while a train function without it is traced.
+        neither: neither with XLA nor without it there is a plan.
+        xla_was_on: what marks the `compile` of the model for which XLA was switched off, if any.
+    """
+
+    def __init__(self, model: Any, say_once: Callable[[str, str], None]) -> None:
+        """No batch has come.
+
+        Args:
+            model: the Keras model that the step belongs to; None where there is none.
+            say_once: warns the user of what has not been said before.
+        """
+        self.model = model
+        self._say_once = say_once
+        self._watch: BudgetWatch | None = None
+        self._train_functions = TrainFunctions()
+        self._first_batches = FirstBatches()
+        self._seen: Shapes | None = None  # of the largest batches so far
+        self._train_by = self._train  # one object, by which it is known again
+        self.held_already = 0
+        self.may_leave_xla = False
+        self.left: WithoutXla | None = None
+        self.neither: BudgetError | None = None
+        self.xla_was_on: Any = None
+
+    def attend(self) -> None:
+        """Be asked about each batch, for Keras has made a function of the model."""
+        if self.model is not None:
+            run_training_by(self.model, self._train_by)
+
+    def begin_trace(self, concrete: Any) -> None:
+        """Be asked about each batch: the train function is being traced, with `concrete` in it."""
+        function = getattr(self.model, "train_function", None)
+        if function is not None:
+            self._train_functions.note(as_keras_made_it(function), concrete)
+            run_training_by(self.model, self._train_by)
+
+    def sizes_seen(self, tensors: Sequence[Any]) -> Shapes | None:
+        """How large arguments were that came from `fit`; None where these seem to be others."""
+        seen = self._seen
+        if seen is None or len(seen) != len(tensors):
+            return None
+        return seen if all(map(_may_have_shape, tensors, seen)) else None
+
+    def note_sizes(self, shapes: Shapes) -> None:
+        """Batches of such sizes come from `fit`."""
+        known = self._seen
+        alike = known is not None and [*map(len, known)] == [*map(len, shapes)]
+        self._seen = largest(known, shapes) if alike and known is not None else shapes
+
+    def watch_by(self, watch: BudgetWatch | None) -> None:
+        """Let `watch` look at the steps from now on."""
+        if self._watch is not None:
+            self._watch.end()  # over the batch under way, in which planning took memory
+        self._watch = watch
+
+    def end_trace(self) -> None:
+        """What planning took is no part of the first step."""
+        if self._watch is not None:
+            reset_peak()
+
+    def plan_again(self) -> None:
+        """Let Keras make its functions anew with the next batch."""
+        forget_functions(self.model)
+
+    def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
+        """Run a batch by the train function for its size, and say if it is over budget."""
+        its_own = as_keras_made_it(function)
+        fitting, iterator = self._train_functions.fitting(
+            its_own, iterator, partial(new_train_function, self.model, self._train_by)
+        )
+        if fitting is not its_own:
+            function = fitting
+        at_once = self.model.steps_per_execution
+        if self._train_functions.begins(fitting, iterator):
+            shapes, iterator = self._first_batches.looked_at(iterator, at_once)
+            if shapes is not None:
+                self.note_sizes(shapes)
+                self.held_already = at_once + 1
+        else:
+            iterator = self._first_batches.next_ones(iterator, at_once)
+        watch, held = self._watch, held_bytes() or 0
+        if isinstance(iterator, types.GeneratorType):  # of one batch, which may be asked for twice
+            iterator = [*iterator]
+        self.may_leave_xla = True
+        try:
+            result = function(iterator) if watch is None else watch.run(function, iterator)
+        except WithoutXla as left:
+            result = self._trained_without_xla(left, iterator)
+        finally:
+            self.may_leave_xla = False
+            self.held_already = 0
+        if self._watch is not watch and self._watch is not None:
+            self._watch.look(held)  # after the first step by a new plan
+        return result
+
+    def _trained_without_xla(self, left: WithoutXla, iterator: Any) -> Any:
+        """Run a batch by a plan without XLA, which is said; none with it is to be had."""
+        compile_of_keras = compile_mark(self.model)
+        switch_off_xla(self.model)
+        self.may_leave_xla = False
+        self.left = left
+        try:
+            result = new_train_function(self.model, self._train_by)(iterator)
+        except BudgetError as error:
+            switch_on_xla(self.model, compile_of_keras)
+            self.left, self.neither = None, left.and_without(error)
+            return new_train_function(self.model, self._train_by)(iterator)
+        finally:
+            self.left = self.neither = None
+        self.xla_was_on = compile_of_keras
+        self._say_once("xla-left", left.in_words)
+        return result
+
+
+def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
+    return bool(tensor.shape.is_compatible_with(shape))
