@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes, reset_peak
 from checkmate_tf.planning.compiled.without_xla import WithoutXla
 from checkmate_tf.planning.monitor import BudgetWatch
-from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest
+from checkmate_tf.planning.outcome import Outcome
+from checkmate_tf.second_try import SecondTry
+from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest, repeatable
 from checkmate_tf.trace.keras_models import (
     as_keras_made_it,
     forget_functions,
@@ -46,6 +49,8 @@ class FitBatches:
         self.model = model
         self._say_once = say_once
         self._watch: BudgetWatch | None = None
+        self._second_try = SecondTry()
+        self._plan_again: Callable[[Outcome, int, int], None] | None = None
         self._train_functions = TrainFunctions()
         self._first_batches = FirstBatches()
         self._seen: Shapes | None = None  # of the largest batches so far
@@ -87,6 +92,19 @@ class FitBatches:
             self._watch.end()  # over the batch under way, in which planning took memory
         self._watch = watch
 
+    def plan_by(
+        self, planned: Outcome | None, plan_again: Callable[[Outcome, int, int], None] | None = None
+    ) -> None:
+        """Steps run by this plan from now on.
+
+        Args:
+            planned: the step and its plan; None where it has none.
+            plan_again: finds a leaner plan than one, within so many bytes of which so many are left
+                alone, or raises a CheckmateError.
+        """
+        self._plan_again = plan_again
+        self._second_try.plan_by(planned)
+
     def end_trace(self) -> None:
         """What planning took is no part of the first step."""
         if self._watch is not None:
@@ -104,28 +122,48 @@ class FitBatches:
         )
         if fitting is not its_own:
             function = fitting
-        at_once = self.model.steps_per_execution
+        at_once, held = self.model.steps_per_execution, held_bytes() or 0
+        at_risk = self._second_try.is_at_risk(held)
         if self._train_functions.begins(fitting, iterator):
+            at_risk = current_device().raises_when_full()
             shapes, iterator = self._first_batches.looked_at(iterator, at_once)
             if shapes is not None:
                 self.note_sizes(shapes)
                 self.held_already = at_once + 1
         else:
             iterator = self._first_batches.next_ones(iterator, at_once)
-        watch, held = self._watch, held_bytes() or 0
         if isinstance(iterator, types.GeneratorType):  # of one batch, which may be asked for twice
             iterator = [*iterator]
+        batches = repeatable(iterator, at_once) if at_risk else None
+        watch = self._watch
+        step = partial(self._run, function, iterator if batches is None else batches(), watch)
         self.may_leave_xla = True
         try:
-            result = function(iterator) if watch is None else watch.run(function, iterator)
-        except WithoutXla as left:
-            result = self._trained_without_xla(left, iterator)
+            again = None if batches is None else partial(self._again, batches)
+            result = self._second_try.run(step, again, held)
         finally:
             self.may_leave_xla = False
             self.held_already = 0
         if self._watch is not watch and self._watch is not None:
             self._watch.look(held)  # after the first step by a new plan
         return result
+
+    def _run(self, function: Callable[..., Any], iterator: Any, watch: BudgetWatch | None) -> Any:
+        """What a train function returns, made anew without XLA where there is no plan with it."""
+        try:
+            return function(iterator) if watch is None else watch.run(function, iterator)
+        except WithoutXla as left:
+            return self._trained_without_xla(left, iterator)
+
+    def _again(
+        self, batches: Callable[[], Any], planned: Outcome, budget: int, margin: int
+    ) -> Callable[[], Any]:
+        """The same batches by a leaner plan, as `second_try.PlanAgain`."""
+        assert self._plan_again is not None
+        self.held_already = self.model.steps_per_execution
+        self._plan_again(planned, budget, margin)
+        function = new_train_function(self.model, self._train_by)
+        return partial(self._run, function, batches(), None)
 
     def _trained_without_xla(self, left: WithoutXla, iterator: Any) -> Any:
         """Run a batch by a plan without XLA, which is said; none with it is to be had."""

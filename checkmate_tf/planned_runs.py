@@ -27,6 +27,7 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.emit import xla_compiles_parts
 from checkmate_tf.program.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.progress import PlanningDisplay
+from checkmate_tf.second_try import SafeStep, SecondTry
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
 from profiles.measure.compilation import NotCompilableError
@@ -99,10 +100,34 @@ class PlannedRuns:
                 return cast(Callable[..., Any], concrete)
             step = _rewritten(planned, compiled, alone=True)
         self._tell(planned, shown)
-        if compiled:
-            over = self._watch_for(planned)
-            return step if over is None else partial(over.run, step)
-        if not self._can_be_exchanged(planned):
+        second_try = SecondTry(planned, arriving)
+        monitored = partial(self._monitored, second_try, concrete, sizes, arriving)
+
+        def plan_again(before: Outcome, budget: int, margin: int) -> Callable[..., Any]:
+            leaner = self._leaner_than(before, concrete, sizes, arriving, budget, margin)
+            second_try.plan_by(leaner)
+            return monitored(leaner, _rewritten(leaner, compiled, alone=True))
+
+        return SafeStep(monitored(planned, step), second_try, plan_again)
+
+    def _monitored(
+        self,
+        second_try: SecondTry,
+        concrete: Any,
+        sizes: ArgumentSizes | None,
+        arriving: int,
+        planned: Outcome,
+        step: Callable[..., Any],
+    ) -> Callable[..., Any]:
+        """The step by a plan, that is said to be over its budget, or exchanged, where it is.
+
+        Args:
+            second_try: is told of the leaner plan.
+            concrete, sizes, arriving: as for `alone`.
+            planned: the step and its plan.
+            step: what runs it.
+        """
+        if planned.plan.compiled_peak is not None or not self._can_be_exchanged(planned):
             over = self._watch_for(planned)
             return step if over is None else partial(over.run, step)
         budget = planned.plan.budget
@@ -113,10 +138,43 @@ class PlannedRuns:
                 leaner_one = self._planner.leaner(concrete, sizes, budget, margin, arriving)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
             self._tell(leaner_one, shown)
+            second_try.plan_next_by(leaner_one)
             return leaner_step
 
         forget = partial(self._planner.forget, planned)
         return MonitoredStep(step, budget, leaner, forget, planned.is_cold)
+
+    def _leaner_than(
+        self,
+        planned: Outcome,
+        concrete: Any,
+        sizes: ArgumentSizes | None,
+        arriving: int,
+        budget: int,
+        margin: int,
+    ) -> Outcome:
+        """The step by a plan that takes less than one that exhausts the device's memory.
+
+        Args:
+            planned: the step by that one.
+            concrete, sizes, arriving: as for `alone`.
+            budget: in bytes.
+            margin: bytes of it that are left alone.
+
+        Raises:
+            BudgetError: no leaner one is found.
+        """
+        leanest = BudgetError("device-exhausted", "the plan is the leanest that was found")
+        if self._request.budget.least or planned.beyond_budget:
+            raise leanest
+        shown = PlanningDisplay(self._request.verbose)
+        with shown.under_way():
+            found = self._planner_of(planned).leaner(concrete, sizes, budget, margin, arriving)
+        is_the_same = found.plan.schedule == planned.plan.schedule
+        if is_the_same and found.runs_plain == planned.runs_plain:
+            raise leanest
+        self._tell(found, shown)
+        return found
 
     def part(
         self,
@@ -158,6 +216,7 @@ class PlannedRuns:
                 "shape where the step is traced, in the input_signature for one",
             ) from None
         if planned is None:
+            self.fit.plan_by(None)
             return cast(Callable[..., Any], concrete)
         compiled = self._is_compiled()
         if compiled and guard is not None:
@@ -171,6 +230,7 @@ class PlannedRuns:
         if self._model is not None:
             leaner = partial(self._leaner_in_fit, planned, sizes)
             self.fit.watch_by(self._watch_for(planned, leaner))
+            self.fit.plan_by(planned, partial(self._leaner_for_fit, sizes))
         step = _rewritten(planned, compiled=compiled)
 
         def emit(*args: Any, **kwargs: Any) -> Any:
@@ -339,6 +399,14 @@ class PlannedRuns:
                 program.argument_bytes,
             )
         self.fit.plan_again()
+
+    def _leaner_for_fit(
+        self, sizes: ArgumentSizes | None, planned: Outcome, budget: int, margin: int
+    ) -> None:
+        """Find a leaner plan, by which Keras' train function is traced anew for the same batch."""
+        program = planned.extracted.program
+        arriving = program.argument_bytes * self._batches
+        self._leaner_than(planned, as_traced(program.concrete), sizes, arriving, budget, margin)
 
     def _can_be_exchanged(self, planned: Outcome) -> bool:
         """Whether a leaner plan may take over in the middle of training."""

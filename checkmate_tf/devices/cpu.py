@@ -107,6 +107,10 @@ class Cpu(Device):
             ),
         )
 
+    def raises_when_full(self) -> bool:
+        """See `Device`: only at its allocator's limit; else the system ends the process."""
+        return self.limit() is not None
+
     def free(self) -> int | None:
         """See `Device`; what the container may still have counts, too."""
         known = _said(_MEMORY, "MemAvailable")
@@ -149,6 +153,17 @@ class Cpu(Device):
     def peak_of_unchanged(self, peaks: Sequence[int]) -> int:
         """The highest: threads change the order of operations."""
         return max(peaks)
+
+
+def host_has_room(size: int) -> bool:
+    """Whether so many bytes of the host's memory can be taken, and others are left enough.
+
+    Example:
+        >>> host_has_room(1), host_has_room(1 << 60)
+        (True, False)
+    """
+    free = Cpu("CPU:0").free()
+    return free is None or size <= (1 - LEFT_TO_OTHERS) * free
 
 
 def _limited(limit: int) -> str:

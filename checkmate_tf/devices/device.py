@@ -129,6 +129,10 @@ class Device:
             return None
         return Room(limit, (f"{format_bytes(limit)} that TensorFlow may take of {self.name}",))
 
+    def raises_when_full(self) -> bool:
+        """Whether what takes too much ends in a ResourceExhaustedError."""
+        return True
+
     def free(self) -> int | None:
         """Bytes that the system could still give it; None where nobody says it."""
         return None

@@ -122,7 +122,11 @@ class PlanSearch:
         if unchanged is not None:
             seen.append(unchanged)
         if not seen:  # by the solver's memory model, which may be wrong
-            leanest = self._maker.told(self._maker.tried(self._leanest_known))
+            leanest = self._leanest_known
+            room = self._question.device.room()
+            # Beyond what the device can hold a run shows nothing, and may end the process.
+            if room is None or leanest.forecast.typical <= room.bytes:
+                leanest = self._maker.told(self._maker.tried(leanest))
             if leanest.was_tried and self._expected.keeps(leanest):
                 return self._outcome(leanest)
             needs = self._expected.bytes_of(leanest)

@@ -166,6 +166,14 @@ MONITORED_STEPS = 10
 LEANER_ATTEMPTS = 2
 """Plans that are made anew. If a step then still takes more, the plan is not the reason."""
 
+LESS_AFTER_EXHAUSTION = 0.03
+"""Share of the budget by which the plan is leaner, at least, that takes over where a step has
+exhausted the device's memory."""
+
+LESS_OF_COMPILED = 0.1
+"""Share of what a compiled step adds by which it is leaner then, at least: most of that is one
+block, which has to find a free piece as large."""
+
 # What is reserved before planning (`preparation`).
 
 KERNEL_ROOM = 64 << 20

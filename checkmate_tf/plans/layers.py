@@ -41,7 +41,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Peak:
-    """The step of a schedule at which most is held.
+    """One step of a schedule, in general that at which most is held.
 
     Attributes:
         bytes: held then, by the memory model.
@@ -105,8 +105,11 @@ def layers_of(graph: ComputationGraph, schedule: Schedule) -> list[Layer]:
 
 def peak_of(graph: ComputationGraph, schedule: Schedule) -> Peak:
     """Where the most is held, and who holds it."""
-    simulation = simulate(graph, schedule)
-    place = int(simulation.timeline.argmax())
+    return moment_of(graph, schedule, int(simulate(graph, schedule).timeline.argmax()))
+
+
+def moment_of(graph: ComputationGraph, schedule: Schedule, place: int) -> Peak:
+    """What is held at one step of a schedule, and who holds it."""
     names, node = layer_names(graph), schedule.steps[place]
     held: dict[str, int] = defaultdict(int)
     for number, size in held_at(graph, schedule, place).items():
@@ -116,7 +119,7 @@ def peak_of(graph: ComputationGraph, schedule: Schedule) -> Peak:
         held["variables and inputs"] += graph.fixed_bytes
     holders = sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))
     return Peak(
-        bytes=simulation.peak,
+        bytes=int(simulate(graph, schedule).timeline[place]),
         place=place,
         layer=names[node],
         backward=behind_gradients(graph)[node],

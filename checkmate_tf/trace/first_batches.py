@@ -73,6 +73,31 @@ class FirstBatches:
         return left
 
 
+def repeatable(iterator: Any, count: int) -> Callable[[], Any] | None:
+    """Gives iterators over the next `count` batches, or what is left, as often as it is called.
+
+    They are taken out of `iterator` now. None where they hold something else than tensors: then
+    nothing is taken.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> iterator = iter(tf.data.Dataset.range(10).batch(4))
+        >>> batches = repeatable(iterator, 1)
+        >>> [[each.numpy().tolist() for each in batches()] for _ in range(2)]
+        [[[0, 1, 2, 3]], [[0, 1, 2, 3]]]
+        >>> next(iterator).numpy().tolist()
+        [4, 5, 6, 7]
+    """
+    if isinstance(iterator, list):  # that of `train_on_batch`
+        return lambda: iterator
+    if not isinstance(iterator, tf.data.Iterator):
+        return None
+    if not all(isinstance(each, tf.TensorSpec) for each in tf.nest.flatten(iterator.element_spec)):
+        return None
+    batches = _taken(iterator, count)
+    return (lambda: _again(batches, iterator.element_spec)) if batches else lambda: iterator
+
+
 def _taken(iterator: Any, count: int) -> list[list[Any]]:
     return [tf.nest.flatten(each) for each in itertools.islice(iterator, max(0, count))]
 
