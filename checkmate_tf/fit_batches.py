@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+
+import tensorflow as tf
 
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes, reset_peak
@@ -54,6 +57,8 @@ class FitBatches:
         self._train_functions = TrainFunctions()
         self._first_batches = FirstBatches()
         self._seen: Shapes | None = None  # of the largest batches so far
+        self._are_larger = False  # the batches under way, than all before
+        self._iterator: Callable[[], Any] = lambda: None
         self._train_by = self._train  # one object, by which it is known again
         self.held_already = 0
         self.may_leave_xla = False
@@ -93,17 +98,21 @@ class FitBatches:
         self._watch = watch
 
     def plan_by(
-        self, planned: Outcome | None, plan_again: Callable[[Outcome, int, int], None] | None = None
+        self,
+        planned: Outcome | None,
+        coming: int = 0,
+        plan_again: Callable[[Outcome, int, int], None] | None = None,
     ) -> None:
         """Steps run by this plan from now on.
 
         Args:
             planned: the step and its plan; None where it has none.
+            coming: bytes of batches that may not be on the device yet before a step.
             plan_again: finds a leaner plan than one, within so many bytes of which so many are left
                 alone, or raises a CheckmateError.
         """
         self._plan_again = plan_again
-        self._second_try.plan_by(planned)
+        self._second_try.plan_by(planned, coming)
 
     def end_trace(self) -> None:
         """What planning took is no part of the first step."""
@@ -123,15 +132,18 @@ class FitBatches:
         if fitting is not its_own:
             function = fitting
         at_once, held = self.model.steps_per_execution, held_bytes() or 0
-        at_risk = self._second_try.is_at_risk(held)
-        if self._train_functions.begins(fitting, iterator):
-            at_risk = current_device().raises_when_full()
+        begins, is_new = self._train_functions.begins(fitting, iterator), self._is_new(iterator)
+        if begins or is_new:
             shapes, iterator = self._first_batches.looked_at(iterator, at_once)
+            self._are_larger = shapes is not None and self._exceed_those_seen(shapes)
+            is_first = begins or self._are_larger or self._second_try.may_fail(held)
             if shapes is not None:
                 self.note_sizes(shapes)
                 self.held_already = at_once + 1
         else:
             iterator = self._first_batches.next_ones(iterator, at_once)
+            is_first = self._are_larger = False
+        at_risk = (is_first and _can_fail()) or self._second_try.is_at_risk(held)
         if isinstance(iterator, types.GeneratorType):  # of one batch, which may be asked for twice
             iterator = [*iterator]
         batches = repeatable(iterator, at_once) if at_risk else None
@@ -140,13 +152,29 @@ class FitBatches:
         self.may_leave_xla = True
         try:
             again = None if batches is None else partial(self._again, batches)
-            result = self._second_try.run(step, again, held)
+            result = self._second_try.run(step, again, held, is_first)
         finally:
             self.may_leave_xla = False
             self.held_already = 0
         if self._watch is not watch and self._watch is not None:
             self._watch.look(held)  # after the first step by a new plan
         return result
+
+    def _is_new(self, iterator: Any) -> bool:
+        """Whether these are the first batches of an epoch, on a device whose limit they may reach.
+
+        They may be larger, and what ran in between may have left the free memory in other pieces.
+        """
+        if not isinstance(iterator, tf.data.Iterator) or iterator is self._iterator():
+            return False
+        self._iterator = weakref.ref(iterator)
+        return _can_fail()
+
+    def _exceed_those_seen(self, shapes: Shapes) -> bool:
+        seen = self._seen
+        if seen is None or [*map(len, seen)] != [*map(len, shapes)]:
+            return False
+        return largest(seen, shapes) != seen
 
     def _run(self, function: Callable[..., Any], iterator: Any, watch: BudgetWatch | None) -> Any:
         """What a train function returns, made anew without XLA where there is no plan with it."""
@@ -161,7 +189,8 @@ class FitBatches:
         """The same batches by a leaner plan, as `second_try.PlanAgain`."""
         assert self._plan_again is not None
         self.held_already = self.model.steps_per_execution
-        self._plan_again(planned, budget, margin)
+        if not self._are_larger:  # else what is traced now is a step that has no plan yet
+            self._plan_again(planned, budget, margin)
         function = new_train_function(self.model, self._train_by)
         return partial(self._run, function, batches(), None)
 
@@ -182,6 +211,10 @@ class FitBatches:
         self.xla_was_on = compile_of_keras
         self._say_once("xla-left", left.in_words)
         return result
+
+
+def _can_fail() -> bool:
+    return current_device().raises_when_full()
 
 
 def _may_have_shape(tensor: Any, shape: tuple[int, ...]) -> bool:

@@ -100,12 +100,13 @@ class PlannedRuns:
                 return cast(Callable[..., Any], concrete)
             step = _rewritten(planned, compiled, alone=True)
         self._tell(planned, shown)
-        second_try = SecondTry(planned, arriving)
+        second_try = SecondTry()
+        second_try.plan_by(planned, arriving)
         monitored = partial(self._monitored, second_try, concrete, sizes, arriving)
 
         def plan_again(before: Outcome, budget: int, margin: int) -> Callable[..., Any]:
             leaner = self._leaner_than(before, concrete, sizes, arriving, budget, margin)
-            second_try.plan_by(leaner)
+            second_try.plan_by(leaner, arriving)
             return monitored(leaner, _rewritten(leaner, compiled, alone=True))
 
         return SafeStep(monitored(planned, step), second_try, plan_again)
@@ -138,7 +139,7 @@ class PlannedRuns:
                 leaner_one = self._planner.leaner(concrete, sizes, budget, margin, arriving)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
             self._tell(leaner_one, shown)
-            second_try.plan_next_by(leaner_one)
+            second_try.plan_next_by(leaner_one, arriving)
             return leaner_step
 
         forget = partial(self._planner.forget, planned)
@@ -230,7 +231,10 @@ class PlannedRuns:
         if self._model is not None:
             leaner = partial(self._leaner_in_fit, planned, sizes)
             self.fit.watch_by(self._watch_for(planned, leaner))
-            self.fit.plan_by(planned, partial(self._leaner_for_fit, sizes))
+            several = self._model.steps_per_execution > 1
+            batches = current_device().batches_held(several_at_once=several)
+            coming = planned.extracted.program.argument_bytes * batches
+            self.fit.plan_by(planned, coming, partial(self._leaner_for_fit, sizes))
         step = _rewritten(planned, compiled=compiled)
 
         def emit(*args: Any, **kwargs: Any) -> Any:

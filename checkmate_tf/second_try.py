@@ -15,6 +15,7 @@ from checkmate_tf.planning.exhausted_message import failed_node
 from checkmate_tf.planning.outcome import Outcome
 from checkmate_tf.planning.risk import Risk
 from checkmate_tf.planning.saved_variables import SavedVariables
+from checkmate_tf.planning.settings import LEANER_ATTEMPTS
 from checkmate_tf.plans.exhaustion import who_holds
 from checkmate_tf.user_warnings import warn_user
 from solvers import CheckmateError, format_bytes
@@ -34,36 +35,56 @@ class SecondTry:
     other threads never, for to undo it would undo theirs.
     """
 
-    def __init__(self, planned: Outcome | None = None, arriving: int | None = None) -> None:
-        """No step has run; `planned` is the first plan, if there is one; `arriving` as `Risk`."""
-        self._arriving = arriving
-        self._risk = self._next = None if planned is None else Risk(planned, arriving)
+    def __init__(self) -> None:
+        """There is no plan yet."""
+        self._risk: Risk | None = None
+        self._next: Risk | None = None
         self._saved: SavedVariables | None = None  # before the step that is under way
         self._may_save = False  # a plan that is made now is that of the step under way
         self._begun = self._under_way = 0
+        self._ahead = 0  # plans that were made before a step could fail
         self._lock = threading.Lock()
 
-    def plan_by(self, planned: Outcome | None) -> None:
-        """Steps run by this plan from now on, the one that is under way and being traced first."""
-        self._risk = self._next = None if planned is None else Risk(planned, self._arriving)
-        if self._risk is not None and self._may_save and self._saved is None:
+    def plan_by(self, planned: Outcome | None, arriving: int = 0) -> None:
+        """Steps run by this plan from now on, the one that is under way and being traced first.
+
+        Args:
+            planned: the step and its plan; None where it has none.
+            arriving: bytes of its arguments, as for `Risk`.
+        """
+        self._risk = self._next = None if planned is None else Risk(planned, arriving)
+        if self._risk is not None and self._may_save:
+            self._saved = None  # which may be of other variables
             self._saved = self._risk.saved()
 
-    def plan_next_by(self, planned: Outcome) -> None:
+    def plan_next_by(self, planned: Outcome, arriving: int) -> None:
         """As `plan_by`, from the step on that follows the one under way."""
-        self._next = Risk(planned, self._arriving)
+        self._next = Risk(planned, arriving)
 
     def is_at_risk(self, held: int) -> bool:
         """Whether the next step may fail, before which so many bytes are held."""
         return self._risk is not None and self._risk.is_at(held)
 
-    def run(self, step: Run, plan_again: PlanAgain | None, held: int | None = None) -> Any:
+    def may_fail(self, held: int) -> bool:
+        """Whether it may also if no more is held than before, but what is free in other pieces."""
+        risk = self._risk
+        return risk is not None and risk.can_be_saved and not risk.fits_by_far(held)
+
+    def run(
+        self,
+        step: Run,
+        plan_again: PlanAgain | None,
+        held: int | None = None,
+        is_first: bool = False,
+    ) -> Any:
         """Run a step, before which so many bytes are held.
 
         Args:
             step: it.
             plan_again: plans it anew, and can be asked for the same batch; None where that is gone.
             held: bytes.
+            is_first: with batches of this kind, or of an epoch: it is at risk, and maybe of another
+                plan.
         """
         held = (held_bytes() or 0) if held is None else held
         with self._lock:
@@ -73,13 +94,12 @@ class SecondTry:
         why = ""
         try:
             if is_alone and plan_again is not None:
-                step, why = self._saved_first(step, plan_again, held)
                 self._may_save = True
+                step, why = self._saved_first(step, plan_again, held, is_first)
             try:
                 result = step()
             except tf.errors.ResourceExhaustedError as error:
-                is_alone = is_alone and mine == self._begun
-                saved = self._saved if is_alone else None
+                saved = self._saved if is_alone and mine == self._begun else None
                 if saved is None or plan_again is None:
                     self._tell_and_raise(error, held)
                 result = self._again(error, held, saved, plan_again, why)
@@ -93,29 +113,34 @@ class SecondTry:
                 self._saved, self._may_save = None, False
                 self._risk = self._next
 
-    def _saved_first(self, step: Run, plan_again: PlanAgain, held: int) -> tuple[Run, str]:
+    def _saved_first(
+        self, step: Run, plan_again: PlanAgain, held: int, is_first: bool
+    ) -> tuple[Run, str]:
         """The step, after it was saved if it is at risk; by a leaner plan if it would surely fail.
 
         To find that out by the failure would take ten seconds on a GPU. Where there is no leaner
         plan, why not is returned besides, and the step is tried as it is.
         """
         risk, why = self._risk, ""
-        if risk is None or not risk.is_at(held):
+        if risk is None or not (is_first or risk.is_at(held)):
             return step, ""
-        self._saved = risk.saved()
         limit = risk.limit
-        if risk.has_run and limit is not None and risk.expected(held) > limit:
+        is_too_much = limit is not None and risk.has_run and risk.expected(held) > limit
+        if is_too_much and not is_first and self._ahead < LEANER_ATTEMPTS:
+            self._ahead += 1
             try:
                 step = plan_again(risk.planned, risk.budget(), risk.margin(held))
             except CheckmateError as error:
                 if getattr(error, "least", None):  # else a plan that is leaner by more may be found
                     why = str(error)
-            else:
+            else:  # by which it is saved
                 warn_user(
                     "more-held-planned-again",
                     f"{format_bytes(held)} are held before a step, beside which it would exhaust "
-                    f"the device's {format_bytes(limit)}; planned again",
+                    "the device's memory; planned again",
                 )
+                return step, ""
+        self._saved = risk.saved()
         return step, why
 
     def _again(
@@ -125,6 +150,7 @@ class SecondTry:
         risk = self._risk
         assert risk is not None
         given_away = risk.is_compiled
+        self._may_save = False  # a second time
         traceback.clear_frames(error.__traceback__)  # which hold tensors of the failed step
         saved.put_back(given_away)
         if why:

@@ -11,6 +11,7 @@ from checkmate_tf.planning.exhausted_message import bytes_asked_for
 from checkmate_tf.planning.outcome import Outcome
 from checkmate_tf.planning.saved_variables import SavedVariables, can_be_saved, saved_variables
 from checkmate_tf.planning.settings import (
+    A_LITTLE_MORE,
     LESS_AFTER_EXHAUSTION,
     LESS_OF_COMPILED,
     ROOM_FOR_UNCHANGED,
@@ -24,17 +25,15 @@ class Risk:
         planned: the step and its plan.
     """
 
-    def __init__(self, planned: Outcome, arriving: int | None = None) -> None:
+    def __init__(self, planned: Outcome, arriving: int) -> None:
         """No step has run by it.
 
         Args:
             planned: the step and its plan.
-            arriving: bytes of its arguments that are not on the device when it is asked for; by
-                default all.
+            arriving: bytes of its arguments that may not be on the device yet when it is asked for.
         """
         self.planned = planned
-        argument_bytes = planned.extracted.program.argument_bytes
-        self._arriving = argument_bytes if arriving is None else arriving
+        self._arriving = arriving
         self._most: int | None = None  # bytes held before or after steps that succeeded
 
     @cached_property
@@ -48,8 +47,8 @@ class Risk:
     def is_at(self, held: int) -> bool:
         """Whether a step may fail before which so many bytes are held.
 
-        That is the first one, and each before which more is held than when one succeeded, unless it
-        fits even if it adds twice as much as it is expected to.
+        That is the first one, and each before which more is held than when one succeeded: a little
+        more, as small buffers that come and go, only where the step does not fit by far.
         """
         if self._most is not None and held <= self._most:
             return False
@@ -58,10 +57,15 @@ class Risk:
         if self._most is None:
             return True
         limit = self.limit
-        if limit is not None and held + ROOM_FOR_UNCHANGED * self._adds <= limit:
-            self._most = held
-            return False
-        return True
+        if limit is None or held - self._most > A_LITTLE_MORE * limit or not self.fits_by_far(held):
+            return True
+        self._most = held
+        return False
+
+    def fits_by_far(self, held: int) -> bool:
+        """Whether a step fits even if it adds twice as much as it is expected to."""
+        limit = self.limit
+        return limit is not None and held + ROOM_FOR_UNCHANGED * self._adds <= limit
 
     @property
     def has_run(self) -> bool:
@@ -87,14 +91,14 @@ class Risk:
 
     def expected(self, held: int) -> int:
         """Bytes that a step is expected to hold at most before which so many are held."""
-        return held + self._arriving + self._adds
+        return held + self._arriving + int((1 + current_device().scatter) * self._adds)
 
     @property
     def _adds(self) -> int:
         """Bytes that a step adds to what is resident."""
         plan = self.planned.plan
-        assert plan.origin is not None
-        return plan.peak - plan.origin.resident
+        resident = plan.graph.fixed_bytes if plan.origin is None else plan.origin.resident
+        return plan.peak - resident
 
     @property
     def is_compiled(self) -> bool:

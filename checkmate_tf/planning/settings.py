@@ -166,6 +166,12 @@ MONITORED_STEPS = 10
 LEANER_ATTEMPTS = 2
 """Plans that are made anew. If a step then still takes more, the plan is not the reason."""
 
+# Steps that may exhaust the device's memory (`risk`).
+
+A_LITTLE_MORE = 0.01
+"""Share of what the device can hold: as much as that, small buffers that come and go make a
+difference. Larger ones can leave free memory in pieces, so that a step fails that fits by far."""
+
 LESS_AFTER_EXHAUSTION = 0.03
 """Share of the budget by which the plan is leaner, at least, that takes over where a step has
 exhausted the device's memory."""
