@@ -91,7 +91,7 @@ class Risk:
 
     def expected(self, held: int) -> int:
         """Bytes that a step is expected to hold at most before which so many are held."""
-        return held + self._arriving + int((1 + current_device().scatter) * self._adds)
+        return held + self._arriving + self._adds
 
     @property
     def _adds(self) -> int:

@@ -52,7 +52,8 @@ class FirstBatches:
             return None, iterator
         if all(each.shape.is_fully_defined() for each in specs):
             return None, iterator
-        batches = [*self._those_left(iterator), *_taken(iterator, count + 1)]
+        left = self._those_left(iterator)
+        batches = [*left, *_taken(iterator, count + 1 - len(left))]
         if not batches:
             return None, iterator
         shapes = [tuple(tuple(each.shape) for each in batch) for batch in batches]
