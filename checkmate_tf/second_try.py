@@ -149,10 +149,9 @@ class SecondTry:
         """What the step returns by a leaner plan, after its variables were put back."""
         risk = self._risk
         assert risk is not None
-        given_away = risk.is_compiled
         self._may_save = False  # a second time
         traceback.clear_frames(error.__traceback__)  # which hold tensors of the failed step
-        saved.put_back(given_away)
+        saved.put_back(given_away=risk.is_compiled)
         if why:
             self._tell_and_raise(error, held, why)
         try:
@@ -166,8 +165,10 @@ class SecondTry:
         )
         try:
             return step()
+        except CheckmateError as failed:  # of a trace, before anything ran
+            self._tell_and_raise(error, held, str(failed))
         except tf.errors.ResourceExhaustedError:
-            saved.put_back(given_away)
+            saved.put_back(self._risk is not None and self._risk.is_compiled)
             self._tell_and_raise(error, held, "the one that was found exhausted it as well")
 
     def _tell_and_raise(self, error: Any, held: int, why: str = "") -> NoReturn:

@@ -149,6 +149,7 @@ def ran(code, limit=LIMIT, **given):
     return json.loads(printed(code, json.dumps({**asked, **given}), **settings))
 
 
+@pytest.mark.slow
 def test_where_more_is_held_it_is_planned_anew_before_it_fails():
     same, told, said = ran(ALONE, beside=160)
     assert (same, told) == ([True] * 4, "trained")
@@ -162,6 +163,7 @@ def test_a_step_that_fails_runs_again_by_a_leaner_plan():
     assert said.count("exhausted-planned-again") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("xla", [False, True])
 def test_what_fits_by_no_plan_is_an_error_and_nothing_is_lost(xla):
     same, told, said = ran(ALONE, beside=220, xla=xla)
@@ -171,6 +173,7 @@ def test_what_fits_by_no_plan_is_an_error_and_nothing_is_lost(xla):
     assert said[-1] == "memory-exhausted"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_saved_is_an_error_at_once():
     """The hash table would keep what the failed step has put into it."""
     _, told, said = ran(ALONE, beside=140, gaps=True, table=True)
@@ -187,15 +190,10 @@ def test_fit_goes_on_by_a_leaner_plan_before_it_fails():
 
 
 @pytest.mark.slow
-def test_fit_goes_on_after_a_step_has_failed():
-    (plain, ours), told, said, steps = ran(IN_FIT, batches=[2048], beside=186, gaps=True)
-    assert (ours, told, steps) == (plain, "trained", 10)
-    assert "exhausted-planned-again" in said
-
-
-@pytest.mark.slow
 def test_larger_batches_that_come_with_a_later_fit():
-    (plain,), *_ = ran(IN_FIT, batches=[1024, 2048], ours=[False])
-    (ours,), told, said, steps = ran(IN_FIT, limit=75, batches=[1024, 2048], after=99, ours=[True])
+    """The step of the first one fails, and runs again by a plan for it."""
+    given = {"batches": [1024, 2048], "after": None}
+    (plain,), *_ = ran(IN_FIT, ours=[False], **given)
+    (ours,), told, said, steps = ran(IN_FIT, limit=64, ours=[True], **given)
     assert (ours, told, steps) == (plain, "trained", 28)
     assert "exhausted-planned-again" in said
