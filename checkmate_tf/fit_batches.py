@@ -136,14 +136,15 @@ class FitBatches:
         if begins or is_new:
             shapes, iterator = self._first_batches.looked_at(iterator, at_once)
             self._are_larger = shapes is not None and self._exceed_those_seen(shapes)
-            is_first = begins or self._are_larger or self._second_try.may_fail(held)
+            is_another = begins or self._are_larger
+            at_risk = (is_another and _can_fail()) or self._second_try.may_fail(held)
             if shapes is not None:
                 self.note_sizes(shapes)
                 self.held_already = at_once + 1
         else:
             iterator = self._first_batches.next_ones(iterator, at_once)
-            is_first = self._are_larger = False
-        at_risk = (is_first and _can_fail()) or self._second_try.is_at_risk(held)
+            is_another = at_risk = self._are_larger = False
+        at_risk = at_risk or self._second_try.is_at_risk(held)
         if isinstance(iterator, types.GeneratorType):  # of one batch, which may be asked for twice
             iterator = [*iterator]
         batches = repeatable(iterator, at_once) if at_risk else None
@@ -152,7 +153,7 @@ class FitBatches:
         self.may_leave_xla = True
         try:
             again = None if batches is None else partial(self._again, batches)
-            result = self._second_try.run(step, again, held, is_first)
+            result = self._second_try.run(step, again, held, at_risk, not is_another)
         finally:
             self.may_leave_xla = False
             self.held_already = 0

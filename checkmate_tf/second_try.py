@@ -75,7 +75,8 @@ class SecondTry:
         step: Run,
         plan_again: PlanAgain | None,
         held: int | None = None,
-        is_first: bool = False,
+        at_risk: bool = False,
+        plans_ahead: bool = True,
     ) -> Any:
         """Run a step, before which so many bytes are held.
 
@@ -83,8 +84,8 @@ class SecondTry:
             step: it.
             plan_again: plans it anew, and can be asked for the same batch; None where that is gone.
             held: bytes.
-            is_first: with batches of this kind, or of an epoch: it is at risk, and maybe of another
-                plan.
+            at_risk: whatever is held.
+            plans_ahead: it may be planned anew before it runs; not where its plan may be another.
         """
         held = (held_bytes() or 0) if held is None else held
         with self._lock:
@@ -95,7 +96,7 @@ class SecondTry:
         try:
             if is_alone and plan_again is not None:
                 self._may_save = True
-                step, why = self._saved_first(step, plan_again, held, is_first)
+                step, why = self._saved_first(step, plan_again, held, at_risk, plans_ahead)
             try:
                 result = step()
             except tf.errors.ResourceExhaustedError as error:
@@ -114,7 +115,7 @@ class SecondTry:
                 self._risk = self._next
 
     def _saved_first(
-        self, step: Run, plan_again: PlanAgain, held: int, is_first: bool
+        self, step: Run, plan_again: PlanAgain, held: int, at_risk: bool, plans_ahead: bool
     ) -> tuple[Run, str]:
         """The step, after it was saved if it is at risk; by a leaner plan if it would surely fail.
 
@@ -122,11 +123,11 @@ class SecondTry:
         plan, why not is returned besides, and the step is tried as it is.
         """
         risk, why = self._risk, ""
-        if risk is None or not (is_first or risk.is_at(held)):
+        if risk is None or not (at_risk or risk.is_at(held)):
             return step, ""
         limit = risk.limit
         is_too_much = limit is not None and risk.has_run and risk.expected(held) > limit
-        if is_too_much and not is_first and self._ahead < LEANER_ATTEMPTS:
+        if is_too_much and plans_ahead and self._ahead < LEANER_ATTEMPTS:
             self._ahead += 1
             try:
                 step = plan_again(risk.planned, risk.budget(), risk.margin(held))
