@@ -184,7 +184,7 @@ def test_what_cannot_be_saved_is_an_error_at_once():
 @pytest.mark.slow
 def test_fit_goes_on_by_a_leaner_plan_before_it_fails():
     """Also with metrics, statistics, dropout, and validation between the epochs."""
-    (plain, ours), told, said, _ = ran(IN_FIT, batches=[2048], beside=170)
+    (plain, ours), told, said, _ = ran(IN_FIT, batches=[2048], beside=180)
     assert (ours, told) == (plain, "trained")
     assert "more-held-planned-again" in said
 
