@@ -31,6 +31,11 @@ class BatchSizes:
             if self.planned is not None and size > self.planned:
                 self._plan_for(size, self.planned, f"steps are planned for {size} from now on")
 
+    def forget(self) -> None:
+        """No plan was found for what came: what comes next is looked at as if it were the first."""
+        with self._lock:
+            self.planned, self.largest = self._said, None
+
     def note_inside(self, size: int, consequence: str) -> bool:
         """Note a batch that came to a step inside a larger function; whether it is too large."""
         with self._lock:

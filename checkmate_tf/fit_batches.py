@@ -35,6 +35,7 @@ class FitBatches:
 
     Attributes:
         model: whose step it is; None where it is of none, so that no batches come.
+        when_refused: is called where no plan was found for the batches that came.
         held_already: batches that were looked at, while the step is traced for them.
         may_leave_xla: the train function that is being traced may be made anew, without XLA.
         left: why XLA was left, while a train function without it is traced.
@@ -60,6 +61,7 @@ class FitBatches:
         self._are_larger = False  # the batches under way, than all before
         self._iterator: Callable[[], Any] = lambda: None
         self._train_by = self._train  # one object, by which it is known again
+        self.when_refused: Callable[[], None] = lambda: None
         self.held_already = 0
         self.may_leave_xla = False
         self.left: WithoutXla | None = None
@@ -154,6 +156,10 @@ class FitBatches:
         try:
             again = None if batches is None else partial(self._again, batches)
             result = self._second_try.run(step, again, held, at_risk, not is_another)
+        except BudgetError:
+            self._seen = None  # smaller ones may come next
+            self.when_refused()
+            raise
         finally:
             self.may_leave_xla = False
             self.held_already = 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from checkmate_tf.batches.too_large import largest_instead
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.fit_batches import FitBatches
@@ -265,7 +266,7 @@ class PlannedRuns:
             if self._is_compiled():
                 planned = self._compiled(concrete, sizes, arriving)
             else:
-                planned = self._planner.plan(concrete, sizes, arriving, self._batches)
+                planned = self._uncompiled(concrete, sizes, arriving)
         except BudgetError as error:
             if self.fit.left is not None:
                 raise
@@ -304,12 +305,25 @@ class PlannedRuns:
                 raise WithoutXla(error) from error
             raise
 
+    def _uncompiled(
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None
+    ) -> Outcome | None:
+        """As `planned`, of a step that XLA doesn't compile."""
+        try:
+            return self._planner.plan(concrete, sizes, arriving, self._batches)
+        except BudgetError as error:
+            request = self._request
+            if not request.budget.device or request.on_infeasible != "error":
+                raise
+            given = self._function, self._model, concrete, sizes
+            raise largest_instead(error, *given, request, self._batches) from None
+
     def _planned_without_xla(
         self, left: WithoutXla, concrete: Any, sizes: ArgumentSizes | None, arriving: int
     ) -> Outcome | None:
         """As `planned`, of a step that is called by itself, where XLA can't be planned for."""
         try:
-            planned = self._planner.plan(concrete, sizes, arriving, self._batches)
+            planned = self._uncompiled(concrete, sizes, arriving)
         except BudgetError as error:
             self._unplanned_or(left.and_without(error))
             return None

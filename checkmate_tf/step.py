@@ -46,7 +46,7 @@ from profiles.tensorflow_internals import (
     is_compiled_by_xla,
     is_traced_for_xla,
 )
-from solvers import CheckmateError
+from solvers import BudgetError, CheckmateError
 
 
 class RematerializedStep:
@@ -93,6 +93,7 @@ class RematerializedStep:
             function, request, self._model, planner, self._note_plan, self.say_once
         )
         self._batches = BatchSizes(request.batch_size)
+        self._runs.fit.when_refused = self._batches.forget
         is_traced = isinstance(function, tf.types.experimental.ConcreteFunction)
         self._has_signature = getattr(function, "input_signature", None) is not None
         self._takes_any_batch = not is_traced
@@ -193,6 +194,8 @@ class RematerializedStep:
             return run(*arguments[0], **arguments[1])
         except Exception as error:
             error.__traceback__ = users_lines(error)
+            if isinstance(error, BudgetError) and self._model is None:
+                self._batches.forget()
             if isinstance(error, CheckmateError):  # what this package tried before is no news
                 error.__suppress_context__ = True
             raise error  # and not `raise`, which brings its lines back in Python 3.10

@@ -21,6 +21,8 @@ MUCH = 1 << 28
 """Bytes; tests after which a process has held so much more than before are printed, too."""
 
 WORTH: dict[str, str] = {
+    "test_the_batch_that_is_named_trains[STEP]": "no other meets a batch that is too large",
+    "test_the_batch_that_is_named_trains[fit]": "a smaller batch comes to the same step",
     "test_fit_that_was_asked_to_compile[2]": "no other trains in fit by XLA",
     "test_a_budget_that_no_plan_keeps": "no other meets the errors of plans for XLA",
     "test_the_code_of[README.md]": "what people try first",

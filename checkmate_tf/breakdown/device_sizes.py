@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from checkmate_tf.batches.question import notes_on_sizes, waste_of
+from checkmate_tf.batches.search import Question, search
+from checkmate_tf.batches.sized_step import GraphOfBatch, SizedStep, forward_cost
 from checkmate_tf.breakdown.result import Fit
 from checkmate_tf.devices.elsewhere import usable_bytes
 from checkmate_tf.graph.extraction import Extraction, extract_like
-from checkmate_tf.sizing.question import notes_on_sizes, waste_of
-from checkmate_tf.sizing.search import Question, search
-from checkmate_tf.sizing.sized_step import GraphOfBatch, SizedStep, forward_cost
 from solvers import CheckmateError, Schedule, simulate
 
 

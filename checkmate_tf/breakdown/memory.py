@@ -8,6 +8,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
+from checkmate_tf.batches.sized_step import SizedStep
 from checkmate_tf.breakdown.device_sizes import Sizes, largest_batches
 from checkmate_tf.breakdown.parts import activations_by_layer, timeline_of
 from checkmate_tf.breakdown.result import StepMemory
@@ -24,7 +25,6 @@ from checkmate_tf.program.unchanged import forecast_unchanged
 from checkmate_tf.progress import spoken_progress
 from checkmate_tf.sizing.arguments import Target, parse_batch, parse_overhead, parse_step
 from checkmate_tf.sizing.one_trace import traced_with
-from checkmate_tf.sizing.sized_step import SizedStep
 from checkmate_tf.sizing.without_xla import say_it_is_compiled_elsewhere, say_it_leaves_xla
 from profiles.devices import default_device
 from profiles.measure.compilation import NotCompilableError

@@ -37,8 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     for each in (arguments.budget, arguments.device_memory):
         if each is not None:
             parse_budget(each)
+    from checkmate_tf.batches.plans import NoBatchError
     from checkmate_tf.sizing.largest_batch import largest_batch
-    from checkmate_tf.sizing.result import NoBatchError
 
     costs = cost_model(arguments, elsewhere=arguments.device_memory is not None)
     step, batch = load_step(arguments.function)

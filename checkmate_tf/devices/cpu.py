@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.devices.device import Device, Order, Room, take_one_piece
+from checkmate_tf.devices.device import Device, Order, Room
 from checkmate_tf.devices.layout import MemoryLayout, memory_layout
 from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
 from profiles.devices import usable_cores
@@ -129,7 +129,7 @@ class Cpu(Device):
 
     def reserve(self, size: int) -> None:
         """See `Device`; memory that nobody writes to costs nothing here."""
-        take_one_piece(size)
+        self.take_one_piece(size)
 
     def layout(self, captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
         """See `Device`."""

@@ -148,7 +148,17 @@ class Device:
         allocator takes all that there is anyway, unless it was told to grow.
         """
         if _grows_on_gpus():
-            take_one_piece(size)
+            self.take_one_piece(size)
+
+    def take_one_piece(self, size: int) -> None:
+        """Allocate `size` bytes, and give them back.
+
+        What the allocator surely has not it is not asked for: it would wait for it ten seconds.
+        """
+        wall = self.wall()
+        if wall is None or size <= wall - self.held():
+            with suppress(tf.errors.ResourceExhaustedError):
+                tf.raw_ops.Empty(shape=[size >> 20, 1 << 20], dtype=tf.uint8)
 
     def layout(self, captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
         """How its memory lies now; None where that can't be told (`layout.memory_layout`)."""
@@ -181,12 +191,6 @@ class Device:
         every process.
         """
         return min(peaks)
-
-
-def take_one_piece(size: int) -> None:
-    """Allocate `size` bytes, and give them back."""
-    with suppress(tf.errors.ResourceExhaustedError):
-        tf.raw_ops.Empty(shape=[size >> 20, 1 << 20], dtype=tf.uint8)
 
 
 def _grows_on_gpus() -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.batches.examples import ExampleBatch, example_batch
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.graph.cost_models import MEASURED_HERE, default_costs
-from checkmate_tf.sizing.examples import ExampleBatch, example_batch
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.keras_models import is_model
 from checkmate_tf.trace.no_steps import why_no_step

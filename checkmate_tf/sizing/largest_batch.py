@@ -6,6 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from checkmate_tf.batches.compiled import CompiledPlans, compiled_question
+from checkmate_tf.batches.examples import ExampleBatch
+from checkmate_tf.batches.plans import GivenUp, NoBatchError
+from checkmate_tf.batches.question import Asked, question_of
+from checkmate_tf.batches.search import Answer, search
+from checkmate_tf.batches.sized_step import SizedStep
+from checkmate_tf.batches.tried import TriedPlans
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.graph.cost_models import known_workspaces
@@ -26,15 +33,8 @@ from checkmate_tf.sizing.arguments import (
     parse_step,
     why_not_here,
 )
-from checkmate_tf.sizing.compiled import CompiledPlans, compiled_question
-from checkmate_tf.sizing.examples import ExampleBatch
 from checkmate_tf.sizing.one_trace import traced_with
-from checkmate_tf.sizing.plans import GivenUp
-from checkmate_tf.sizing.question import Asked, question_of
-from checkmate_tf.sizing.result import LargestBatch, NoBatchError
-from checkmate_tf.sizing.search import Answer, search
-from checkmate_tf.sizing.sized_step import SizedStep
-from checkmate_tf.sizing.tried import TriedPlans
+from checkmate_tf.sizing.result import LargestBatch
 from checkmate_tf.sizing.without_xla import say_it_is_compiled_elsewhere, say_it_leaves_xla
 from checkmate_tf.step import RematerializedStep
 from checkmate_tf.trace.inputs import argument_placeholders

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from checkmate_tf.batches.examples import example_batch, specs_of
 from checkmate_tf.sizing.arguments import Target, parse_example
-from checkmate_tf.sizing.examples import example_batch, specs_of
 from checkmate_tf.trace.tracer import Tracer
 
 

@@ -7,11 +7,7 @@ from textwrap import fill
 
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.step import RematerializedStep
-from solvers import BudgetError, format_bytes
-
-
-class NoBatchError(BudgetError):
-    """Not even a batch of 1 was found to fit."""
+from solvers import format_bytes
 
 
 @dataclass(frozen=True)

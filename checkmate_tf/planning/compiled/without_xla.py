@@ -21,7 +21,12 @@ class WithoutXla(Exception):  # noqa: N818 – no error, but a way out of a trac
         )
 
     def and_without(self, error: BudgetError) -> BudgetError:
-        """An error for both, with what the leanest plan found takes that one or the other has."""
+        """An error for both, with what the leanest plan found takes that one or the other has.
+
+        One that names a batch that trains says all that is needed.
+        """
+        if error.code == "batch-too-large":
+            return error
         known = [each for each in (getattr(self.error, "least", None), error.least) if each]
         return BudgetError(
             error.code, f"{self.error}; without XLA, {error}", least=min(known, default=None)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from checkmate_tf.sizing.search import Question, search
-from checkmate_tf.sizing.sized_step import GraphOfBatch
+from checkmate_tf.batches.search import Question, search
+from checkmate_tf.batches.sized_step import GraphOfBatch
 from solvers import ComputationGraph
 from solvers.graph.layer_graphs import unit_chain
 from tests.brute_force import cheapest

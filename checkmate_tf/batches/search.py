@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from checkmate_tf.sizing.sized_step import GraphOfBatch
+from checkmate_tf.batches.sized_step import GraphOfBatch
 from solvers import Progress, Schedule, Solution, simulate, solve
 from solvers.graph.bounds import memory_bound
 from solvers.local_search.chain import compile_kernels

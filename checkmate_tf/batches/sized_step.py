@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from checkmate_tf.batches.examples import ExampleBatch
 from checkmate_tf.graph.passes import behind_gradients
-from checkmate_tf.sizing.examples import ExampleBatch
 from checkmate_tf.trace.buffers import peak_of_run
 from checkmate_tf.trace.program import Program, resolve
 from checkmate_tf.trace.sizes import has_unknown_sizes

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from checkmate_tf.batches.question import Asked
+from checkmate_tf.batches.search import Answer, Question
+from checkmate_tf.batches.sized_step import SizedStep
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.sizing.question import Asked
-from checkmate_tf.sizing.result import NoBatchError
-from checkmate_tf.sizing.search import Answer, Question
-from checkmate_tf.sizing.sized_step import SizedStep
-from solvers import Schedule
+from solvers import BudgetError, Schedule
+
+
+class NoBatchError(BudgetError):
+    """Not even a batch of 1 was found to fit."""
 
 
 @dataclass(frozen=True)

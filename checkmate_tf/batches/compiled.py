@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from checkmate_tf.batches.plans import GivenUp, Plans
+from checkmate_tf.batches.question import Asked
+from checkmate_tf.batches.search import Answer, Question, largest
+from checkmate_tf.batches.sized_step import SizedStep
 from checkmate_tf.interrupts import Interrupts
 from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.settings import COMPILED_LEAST_RATIO, COMPILED_WASTE
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.sizing.plans import GivenUp, Plans
-from checkmate_tf.sizing.question import Asked
-from checkmate_tf.sizing.search import Answer, Question, largest
-from checkmate_tf.sizing.sized_step import SizedStep
 from solvers import BudgetError, Schedule, simulate
 
 _AIM = 0.98

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from checkmate_tf.batches.search import Question
+from checkmate_tf.batches.sized_step import (
+    GraphOfBatch,
+    SizedStep,
+    activation_bytes,
+    forward_cost,
+    not_affine,
+)
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import Extraction, extract_like, extract_program
@@ -12,14 +20,6 @@ from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import SCATTER
 from checkmate_tf.program.forecast import forecast
 from checkmate_tf.program.lower import lower
-from checkmate_tf.sizing.search import Question
-from checkmate_tf.sizing.sized_step import (
-    GraphOfBatch,
-    SizedStep,
-    activation_bytes,
-    forward_cost,
-    not_affine,
-)
 from checkmate_tf.trace.operations import describe
 from checkmate_tf.trace.program import Program
 from profiles.operation import Operation

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from checkmate_tf.batches.plans import GivenUp, Plans
+from checkmate_tf.batches.search import Answer
 from checkmate_tf.devices.elsewhere import another_device
 from checkmate_tf.graph.cost_models import step_costs
 from checkmate_tf.graph.extraction import extract_program
@@ -12,8 +14,6 @@ from checkmate_tf.planning.planner import Planner, plan_elsewhere
 from checkmate_tf.planning.preparation import PreparedStep
 from checkmate_tf.planning.settings import SCATTER
 from checkmate_tf.plans.plan import Plan
-from checkmate_tf.sizing.plans import GivenUp, Plans
-from checkmate_tf.sizing.search import Answer
 from checkmate_tf.user_warnings import left_unsaid
 from solvers import BudgetError, Schedule
 

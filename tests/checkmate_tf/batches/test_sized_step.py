@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from checkmate_tf.batches.examples import example_batch
+from checkmate_tf.batches.sized_step import GraphOfBatch, SizedStep, forward_cost, not_affine
 from checkmate_tf.graph.extraction import extract_like, extract_program
-from checkmate_tf.sizing.examples import example_batch
-from checkmate_tf.sizing.sized_step import GraphOfBatch, SizedStep, forward_cost, not_affine
 from checkmate_tf.trace.program import resolve
 from solvers import CheckmateError, Schedule, simulate
 from tests.messages import raises

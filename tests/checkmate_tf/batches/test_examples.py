@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.sizing.examples import example_batch
+from checkmate_tf.batches.examples import example_batch
 from solvers import CheckmateError
 from tests.messages import raises
 

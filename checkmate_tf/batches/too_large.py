@@ -1,0 +1,159 @@
+"""A batch for which no plan fits the device: what is said names the largest one that trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from checkmate_tf.batches.examples import example_batch
+from checkmate_tf.batches.plans import NoBatchError
+from checkmate_tf.batches.question import Asked, question_of
+from checkmate_tf.batches.search import search
+from checkmate_tf.batches.sized_step import SizedStep
+from checkmate_tf.batches.tried import TriedPlans
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.measure import held_bytes
+from checkmate_tf.interrupts import noted_interrupts
+from checkmate_tf.phases import phase
+from checkmate_tf.planning.device_budget import for_device
+from checkmate_tf.planning.planner import Planner
+from checkmate_tf.planning.preparation import device_workspaces
+from checkmate_tf.planning.request import Request
+from checkmate_tf.plans.plan import Plan
+from checkmate_tf.progress import say
+from checkmate_tf.trace.inputs import argument_placeholders
+from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
+from checkmate_tf.trace.tracer import Tracer
+from profiles.devices import default_device
+from solvers import BudgetError, CheckmateError, format_bytes
+
+_SECONDS = 15.0
+"""For the search on the graph, and for each plan, at most: the user waits for an error."""
+
+_AIM = 0.92
+"""Share of what the device can hold that the batch is looked for in: at its limit what is free lies
+in pieces, and each plan that is tried and does not fit takes ten seconds on a GPU."""
+
+
+def largest_instead(
+    error: BudgetError,
+    function: Callable[..., Any],
+    model: Any,
+    concrete: Any,
+    sizes: ArgumentSizes | None,
+    request: Request,
+    batches: int,
+) -> BudgetError:
+    """The error about a batch that is too large for the device, with the largest that trains.
+
+    Args:
+        error: of planning; it stays as it is where no other batch can be told.
+        function: the step.
+        model: the Keras model that it trains; None where there is none.
+        concrete: the traced step.
+        sizes: of inputs that were traced without them.
+        request: what the user asked for.
+        batches: how many of inputs the device holds while a step runs.
+    """
+    size = _batch_size(concrete, sizes)
+    if size is None or size < 2:
+        return error
+    request = for_device(request, current_device())
+    assert request.budget.bytes is not None
+    try:
+        sized = _sized(function, model, concrete)
+        found = _largest(sized, size, request, request.budget.bytes, batches)
+    except NoBatchError:
+        found = None
+    except CheckmateError:  # sizes that don't grow in proportion, for one
+        return error
+    room = request.budget.bytes
+    needs = (
+        f"the leanest plan found needs {format_bytes(error.least, room)}"
+        if error.least
+        else ("each plan found exhausted its memory")
+    )
+    return BudgetError(
+        "batch-too-large",
+        f"a batch of {size} does not fit the {format_bytes(room, error.least)} that the device can "
+        f"hold: {needs}; {_in_words(found)}",
+        least=error.least,
+    )
+
+
+def _in_words(found: tuple[int, Plan] | None) -> str:
+    if found is None:
+        return "of smaller batches none was found that trains; take a smaller model, or input"
+    size, plan = found
+    held = plan.measured_peak or plan.predicted_peak
+    how = "measured in a trial run" if plan.measured_peak else "forecast"
+    return (
+        f"the largest batch found that trains is {size}, in {format_bytes(held)} ({how}) at "
+        f"{100 * plan.planned_overhead:.0f} % more {plan.cost_name}: give batch_size={size}"
+    )
+
+
+class _FewPlans(TriedPlans):
+    """Of fewer sizes, for each takes a trial run."""
+
+    MOST: ClassVar[int] = 4
+
+
+def _sized(function: Callable[..., Any], model: Any, concrete: Any) -> SizedStep:
+    """The step at any batch size.
+
+    Raises:
+        CheckmateError: nothing tells which of its arguments grow with the batch.
+    """
+    if has_unknown_sizes(concrete):
+        return SizedStep(lambda arguments: concrete, None)
+    arguments, _ = concrete.structured_input_signature
+    names = tuple(f"argument {number}" for number in range(len(arguments)))
+    tracer = Tracer(function, model)
+
+    def trace(specs: tuple[Any, ...] | None) -> Any:
+        # Beside the function under way, as its own step: elsewhere no tape would record.
+        return tracer.trace_anew(tracer.bind(specs or (), {}), frozenset(), convert=model is None)
+
+    return SizedStep(trace, example_batch(tuple(arguments), names))
+
+
+def _largest(
+    sized: SizedStep, size: int, request: Request, room: int, batches: int
+) -> tuple[int, Plan]:
+    """The largest batch below `size` whose plan fits, at no more time than a forward pass takes.
+
+    Raises:
+        NoBatchError: there is none.
+        CheckmateError: sizes of the step's tensors can't be told by two of them.
+    """
+    quickly = replace(request, time_limit=min(request.time_limit, _SECONDS), verbose=0)
+    asked = Asked(
+        request=quickly,
+        budget=int(_AIM * room),
+        overhead=None,
+        held=held_bytes() or 0,
+        batches=batches,
+        workspace=device_workspaces(default_device()),
+        not_here="",
+        first=size,
+    )
+    with noted_interrupts() as interrupts, phase("solve"):
+        say("the largest batch that trains")
+        question, _ = question_of(sized, asked, interrupts.pass_on)
+        answer = search(question, pass_on=interrupts.pass_on)
+        if not answer.size:
+            raise NoBatchError("budget-too-small", "not even a batch of 1 fits")
+        answer = replace(answer, size=min(answer.size, size - 1), beyond=min(answer.beyond, size))
+        plans = _FewPlans(sized, asked, question, Planner(quickly), interrupts, say)
+        found, plan, _ = plans.largest(answer)
+    return found, plan
+
+
+def _batch_size(concrete: Any, sizes: ArgumentSizes | None) -> int | None:
+    """Of the first argument that has one."""
+    if isinstance(sizes, int):
+        return sizes
+    shapes = sizes or (each.shape for each in argument_placeholders(concrete))
+    return next((shape[0] for shape in shapes if len(shape)), None)

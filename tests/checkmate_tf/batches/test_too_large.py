@@ -1,0 +1,79 @@
+"""A batch that is too large for the device: the error names one that trains, and that one does."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiles.devices import default_device
+from tests.costs import sweep
+from tests.processes import printed
+
+pytestmark = pytest.mark.skipif(
+    not default_device().startswith("CPU"), reason="an allocator's limit is set for the CPU's"
+)
+
+FITTED = """
+import re
+import keras
+import numpy as np
+import checkmate_tf
+keras.utils.set_random_seed(0)
+inputs = x = keras.Input((128,))
+for _ in range(16):
+    x = keras.layers.Dense(128, "tanh")(x)
+model = keras.Model(inputs, keras.layers.Dense(10)(x))
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile("sgd", loss, jit_compile=False)
+checkmate_tf.rematerialize(model, time_limit=4, verbose=0)
+count = 65536
+x, y = np.ones((count, 128), np.float32), np.zeros(count, np.int64)
+steps = 1 if input() == "even" else 0.7
+def fit(batch):
+    taken = int(steps * 2 * batch)
+    model.fit(x[:taken], y[:taken], batch_size=batch, verbose=0)
+try:
+    fit(32768)
+    print("trained")
+except checkmate_tf.BudgetError as error:
+    size = int(re.search(r"batch_size=(\\d+)", str(error))[1])
+    print(error.code, size, (error.least or 1 << 30) > 150 << 20)
+    fit(size)
+    print(model.train_step.plan.measured_peak <= 160 << 20)
+"""
+"""Each activation of the first batch takes 16 MiB, and of its inputs three batches are held."""
+
+STEP = """
+import re
+import tensorflow as tf
+import checkmate_tf
+w = tf.Variable(tf.eye(256) * 0.9)
+def step(x):
+    with tf.GradientTape() as tape:
+        for _ in range(24):
+            x = tf.tanh(x @ w)
+        loss = tf.reduce_sum(x)
+    w.assign_sub(1e-4 * tape.gradient(loss, w))
+    return loss
+ours = checkmate_tf.rematerialize(step, time_limit=4, verbose=0)
+try:
+    ours(tf.ones((32768, 256)))
+    print("trained")
+except checkmate_tf.BudgetError as error:
+    size = int(re.search(r"batch_size=(\\d+)", str(error))[1])
+    print(error.code, size, (error.least or 1 << 30) > 150 << 20)
+    ours(tf.ones((size, 256)))
+    print(ours.plan.measured_peak <= 160 << 20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "which"),
+    sweep([(STEP, ""), (FITTED, "odd"), (FITTED, "even")], quick=2),
+    ids=["STEP", "fit", "fit even"],
+)
+def test_the_batch_that_is_named_trains(script, which):
+    # An allocation that fails ends some kernels of oneDNN's in a fault.
+    settings = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "160"}
+    code, size, needs_more, keeps = printed(script, which, **settings).split()
+    assert (code, needs_more, keeps) == ("batch-too-large", "True", "True")
+    assert 1000 < int(size) < 32768
