@@ -36,7 +36,7 @@ _MUCH = 1 << 40
 def run_trial(
     model: str,
     steps: int,
-    budget: int | Literal["min"] | None = None,
+    budget: int | Literal["min", "device"] | None = None,
     limit_bytes: int | None = None,
     one_dnn: bool = True,
     save: Path | None = None,
@@ -51,7 +51,7 @@ def run_trial(
     Args:
         model: a name in `ALL_WORKLOADS` or `LARGE_WORKLOADS` of `checkmate_tf.workloads.models`.
         steps: of training.
-        budget: bytes for the rematerialized step, or "min"; None for the plain one.
+        budget: bytes for the rematerialized step, "min" or "device"; None for the plain one.
         limit_bytes: what the CPU allocator may hold; no limit by default.
         one_dnn: whether TensorFlow's oneDNN kernels are on.
         save: file for the variables after the last step (.npz).
@@ -111,7 +111,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="one training trial")
     parser.add_argument("--model", required=True)
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--budget", type=_bytes_or_least, help='in bytes, or "min"')
+    parser.add_argument("--budget", type=_bytes_or_words, help='in bytes, "min" or "device"')
     parser.add_argument("--batch", type=int)
     parser.add_argument("--side", type=int)
     parser.add_argument("--time-limit", type=float, default=60.0)
@@ -133,8 +133,8 @@ def main() -> int:
     return write_figures(lambda: train(arguments), arguments.output)
 
 
-def _bytes_or_least(text: str) -> int | str:
-    return text if text == "min" else int(text)
+def _bytes_or_words(text: str) -> int | str:
+    return text if text in ("min", "device") else int(text)
 
 
 def write_figures(train: Callable[[], dict[str, Any]], path: str) -> int:
