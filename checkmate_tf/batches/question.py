@@ -59,8 +59,9 @@ class Asked:
 
 def question_of(
     sized: SizedStep, asked: Asked, pass_on: Callable[[], None]
-) -> tuple[Question, tuple[str, ...]]:
-    """The question for `search`, and what the user should know of costs and sizes.
+) -> tuple[Question, Extraction, tuple[str, ...]]:
+    """The question for `search`, the step that it is made of, at the second of the graph's sizes,
+    and what the user should know of costs and sizes.
 
     Args:
         sized: the step.
@@ -96,7 +97,7 @@ def question_of(
         waste=lambda schedule: waste_of(large, schedule, held),
         time_limit=asked.request.time_limit,
     )
-    return question, (*costs.notes, *notes_on_sizes(programs))
+    return question, large, (*costs.notes, *notes_on_sizes(programs))
 
 
 def _size_near_the_answer(sized: SizedStep, first: int, asked: Asked) -> int:

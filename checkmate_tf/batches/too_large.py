@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from checkmate_tf.batches.examples import example_batch
+from checkmate_tf.batches.pieces import in_pieces
 from checkmate_tf.batches.plans import NoBatchError
 from checkmate_tf.batches.question import Asked, question_of
 from checkmate_tf.batches.search import search
@@ -16,6 +17,7 @@ from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes
 from checkmate_tf.interrupts import noted_interrupts
 from checkmate_tf.phases import phase
+from checkmate_tf.planning.apart import apart
 from checkmate_tf.planning.device_budget import for_device
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.preparation import device_workspaces
@@ -63,7 +65,8 @@ def largest_instead(
     assert request.budget.bytes is not None
     try:
         sized = _sized(function, model, concrete)
-        found = _largest(sized, size, request, request.budget.bytes, batches)
+        with apart():
+            found = _largest(sized, size, request, request.budget.bytes, batches)
     except NoBatchError:
         found = None
     except CheckmateError:  # sizes that don't grow in proportion, for one
@@ -88,6 +91,7 @@ def _in_words(found: tuple[int, Plan] | None) -> str:
     size, plan = found
     held = plan.measured_peak or plan.predicted_peak
     how = "measured in a trial run" if plan.measured_peak else "forecast"
+    how += f"; not measured: {plan.why_forecast}" if plan.why_forecast else ""
     return (
         f"the largest batch found that trains is {size}, in {format_bytes(held)} ({how}) at "
         f"{100 * plan.planned_overhead:.0f} % more {plan.cost_name}: give batch_size={size}"
@@ -141,11 +145,17 @@ def _largest(
     )
     with noted_interrupts() as interrupts, phase("solve"):
         say("the largest batch that trains")
-        question, _ = question_of(sized, asked, interrupts.pass_on)
+        question, extracted, _ = question_of(sized, asked, interrupts.pass_on)
         answer = search(question, pass_on=interrupts.pass_on)
         if not answer.size:
             raise NoBatchError("budget-too-small", "not even a batch of 1 fits")
-        answer = replace(answer, size=min(answer.size, size - 1), beyond=min(answer.beyond, size))
+        largest = min(answer.size, size - 1)
+        if current_device().wall() is not None and answer.schedule is not None:
+            own = extracted.graph.fixed_bytes - extracted.program.argument_bytes
+            region = room - max(0, asked.held - own)
+            at = question.graph.sizes[1]
+            largest = in_pieces(extracted, at, answer.schedule, largest, region)
+        answer = replace(answer, size=largest, beyond=min(answer.beyond, size))
         plans = _FewPlans(sized, asked, question, Planner(quickly), interrupts, say)
         found, plan, _ = plans.largest(answer)
     return found, plan

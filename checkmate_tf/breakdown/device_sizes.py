@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from checkmate_tf.batches.pieces import in_pieces
 from checkmate_tf.batches.question import notes_on_sizes, waste_of
 from checkmate_tf.batches.search import Question, search
 from checkmate_tf.batches.sized_step import GraphOfBatch, SizedStep, forward_cost
@@ -68,11 +69,15 @@ def largest_batches(
         usable = usable_bytes(asked.kind, memory)
         answer = search(replace(question, budget=usable), pass_on=pass_on, starts=starts)
         starts = answer.starts
-        overhead = 0.0
-        if answer.schedule is not None:
-            graph = extracted.graph
-            overhead = simulate(graph, answer.schedule).cost / graph.one_pass_cost - 1
-        fits.append(Fit(memory, usable, answer.unchanged, answer.size, overhead))
+        graph = extracted.graph
+        in_order = Schedule(range(len(graph)))
+        best = answer.schedule or in_order
+        unchanged, planned = answer.unchanged, answer.size
+        if asked.kind == "GPU":  # whose memory is one region
+            unchanged = in_pieces(extracted, batch[0], in_order, unchanged, usable)
+            planned = in_pieces(extracted, batch[0], best, planned, usable)
+        overhead = simulate(graph, best).cost / graph.one_pass_cost - 1
+        fits.append(Fit(memory, usable, unchanged, max(unchanged, planned), overhead))
     return tuple(fits), notes
 
 

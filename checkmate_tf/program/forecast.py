@@ -30,6 +30,10 @@ _STEPS_SIDE_BY_SIDE = 6
 _NEAR = 0.5
 """Share of an allocator's limit: steps that hold less leave a piece that is large enough."""
 
+_BEGINNINGS = (0.0, 0.01, 0.03)
+"""Shares of an allocator's limit that are free before what a step finds held: how pieces lie is
+chance, and of large ones few fit."""
+
 _DEVIATIONS = 3.0
 """Standard deviations above the mean that a step's peak rarely exceeds."""
 
@@ -100,9 +104,15 @@ def forecast(
 
 
 def _exhausts(program: Program, runs: _Runs, limit: int) -> bool:
+    """Whether a step finds no piece, in one of some memories that begin a little differently."""
     try:
-        for _ in _in_one_block(program, BestFitAllocator(limit)).steps(runs):
-            pass
+        for share in _BEGINNINGS:
+            allocator = BestFitAllocator(limit)
+            gap = allocator.allocate(int(share * limit) or 1)
+            simulation = _in_one_block(program, allocator)
+            allocator.release(gap)
+            for _ in simulation.steps(runs):
+                pass
     except NoPieceError:
         return True
     return False

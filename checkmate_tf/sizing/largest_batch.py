@@ -173,7 +173,7 @@ class _Sizing:
             trace = partial(traced_with, self.target, compiled=self.is_compiled)
             self.sized = SizedStep(trace, self.example)
             show("sizes of its tensors")
-            self.question, notes = question_of(self.sized, self.asked, self.interrupts.pass_on)
+            self.question, _, notes = question_of(self.sized, self.asked, self.interrupts.pass_on)
             if self.is_compiled:  # it is the compiler who says what is taken
                 show("compiling the step as it is")
                 self.planner = CompiledPlanner(self.asked.request)

@@ -180,6 +180,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Names], Callable[[Names], bool]]] = {
     "docs/profiles.md": (dense_names, lambda names: isinstance(names["step"], RematerializedStep)),
     "docs/solvers.md": (graph_names, is_registered("mine")),
     "docs/tradeoff.md": (image_names, trains_by_its_plan),
+    "docs/what-a-step-holds.md": (image_names, lambda names: names["found"].peak > 0),
     "docs/xla.md": (dense_names, is_compiled),
 }
 """For each page what its code takes for granted, and what has come out at its end."""
@@ -189,7 +190,12 @@ def test_every_page_with_code_is_run():
     assert {page for page in PAGES if blocks(page)} == set(EXAMPLES)
 
 
-SLOW = ("docs/custom-loops.md", "docs/largest-batch.md", "docs/tradeoff.md")
+SLOW = (
+    "docs/custom-loops.md",
+    "docs/largest-batch.md",
+    "docs/tradeoff.md",
+    "docs/what-a-step-holds.md",
+)
 """Pages whose code plans several times, for seconds each."""
 
 

@@ -35,7 +35,7 @@ def test_the_limit_lies_between_what_both_hold(asked, tmp_path, capsys):
     picture = tmp_path / "demo.png"
     assert main(["demo", "--quick", "--picture", str(picture)]) == 0
     budget, limit = 200 * MEBIBYTE, 245 * MEBIBYTE
-    assert asked == [(None, None), (budget, None), (None, limit), (budget, limit)]
+    assert asked == [(None, None), (budget, None), (None, limit), ("device", limit)]
     shown = capsys.readouterr().out
     assert [each in shown for each in ("300.0 MiB", "190.0 MiB", "245.0 MiB")] == [True] * 3
     assert shown.count("ResourceExhaustedError") == 1

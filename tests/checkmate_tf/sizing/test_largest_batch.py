@@ -11,10 +11,10 @@ import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf import CheckmateError
+from checkmate_tf.batches import question as question_module
 from checkmate_tf.devices import cpu
 from checkmate_tf.devices.current import planned_as
 from checkmate_tf.devices.measure import held_bytes, measure_peak
-from checkmate_tf.sizing import question as question_module
 from solvers import Status, simulate, solve
 from tests.dense_steps import dense_model
 from tests.memory import memory_in_one_piece
