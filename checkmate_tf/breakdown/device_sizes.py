@@ -41,6 +41,7 @@ def largest_batches(
     extracted: Extraction,
     batch: tuple[int, int],
     waste: float,
+    is_compiled: bool,
     asked: Sizes,
     show: Callable[[str], None],
     pass_on: Callable[[], None],
@@ -52,6 +53,7 @@ def largest_batches(
         extracted: the same at one.
         batch: that size, and how many batches of inputs a device holds while the step runs.
         waste: bytes that the unchanged step takes for each live one.
+        is_compiled: XLA compiles it, whose buffers lie in one piece.
         asked: of devices.
         show: is told what is done now.
         pass_on: raises `KeyboardInterrupt` if Ctrl-C was pressed.
@@ -74,7 +76,8 @@ def largest_batches(
         best = answer.schedule or in_order
         unchanged, planned = answer.unchanged, answer.size
         if asked.kind == "GPU":  # whose memory is one region
-            unchanged = in_pieces(extracted, batch[0], in_order, unchanged, usable)
+            if not is_compiled:
+                unchanged = in_pieces(extracted, batch[0], in_order, unchanged, usable)
             planned = in_pieces(extracted, batch[0], best, planned, usable)
         overhead = simulate(graph, best).cost / graph.one_pass_cost - 1
         fits.append(Fit(memory, usable, unchanged, max(unchanged, planned), overhead))

@@ -141,6 +141,7 @@ class _Told:
                 extracted,
                 (self.size, self.batches),
                 added / max(1, live - fixed),
+                self.is_compiled,
                 self.asked,
                 show,
                 self.interrupts.pass_on,
