@@ -15,6 +15,7 @@ from checkmate_tf.planning.settings import (
     LESS_AFTER_EXHAUSTION,
     LESS_OF_COMPILED,
     ROOM_FOR_UNCHANGED,
+    STEPS_AT_RISK,
 )
 
 
@@ -35,6 +36,7 @@ class Risk:
         self.planned = planned
         self._arriving = arriving
         self._most: int | None = None  # bytes held before or after steps that succeeded
+        self._succeeded = 0
 
     @cached_property
     def can_be_saved(self) -> bool:
@@ -48,14 +50,17 @@ class Risk:
         """Whether a step may fail before which so many bytes are held.
 
         That is the first one, and each before which more is held than when one succeeded: a little
-        more, as small buffers that come and go, only where the step does not fit by far.
+        more, as small buffers that come and go, only where the step does not fit by far. Where it
+        does not, some more are: what is free comes to lie in other pieces.
         """
-        if self._most is not None and held <= self._most:
-            return False
         if not self.can_be_saved:
             return False
         if self._most is None:
             return True
+        if self._succeeded < STEPS_AT_RISK and not self.fits_by_far(held):
+            return True
+        if held <= self._most:
+            return False
         limit = self.limit
         if limit is None or held - self._most > A_LITTLE_MORE * limit or not self.fits_by_far(held):
             return True
@@ -74,6 +79,7 @@ class Risk:
 
     def succeeded(self, held: int) -> None:
         """A step has run, before which so many bytes were held."""
+        self._succeeded += 1
         if self._most is None or held > self._most:
             self._most = max(held, held_bytes() or 0)
 

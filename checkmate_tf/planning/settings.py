@@ -168,6 +168,10 @@ LEANER_ATTEMPTS = 2
 
 # Steps that may exhaust the device's memory (`risk`).
 
+STEPS_AT_RISK = 8
+"""The first steps by a plan are saved, so many of them unless they fit by far: meanwhile what is
+free comes to lie in other pieces, as in `TRIAL_STEPS`. One of ResNet50 failed after the first."""
+
 A_LITTLE_MORE = 0.01
 """Share of what the device can hold: as much as that, small buffers that come and go make a
 difference. Larger ones can leave free memory in pieces, so that a step fails that fits by far."""
