@@ -80,10 +80,7 @@ def question_of(
     far = first if main > 2 * first else 2 * first
     small = extract_like(large, programs[far], costs.model)
     graph = large.graph
-    if not graph.one_pass_cost:
-        raise CheckmateError(
-            "step-empty", "the step computes nothing, so that it has no largest batch"
-        )
+    refuse_empty(graph)
     ends = [programs[size].argument_bytes for size in (first, 2 * first)]
     each = (ends[1] - ends[0]) / first
     rest = ends[0] - first * each
@@ -103,21 +100,48 @@ def question_of(
 def _size_near_the_answer(sized: SizedStep, first: int, asked: Asked) -> int:
     """A third batch size, for which the graph is made: about twice what fits unchanged."""
     one, two = sized.program(first), sized.program(2 * first)
-    bytes_at = [each.fixed_bytes + activation_bytes(each) for each in (one, two)]
-    growth = (bytes_at[1] - bytes_at[0]) / first
-    if growth <= 0:
-        raise CheckmateError(
-            "nothing-grows-with-the-batch",
-            f"nothing that the step holds grows with the batch: {format_bytes(bytes_at[0])} at "
-            f"{first} and {format_bytes(bytes_at[1])} at {2 * first} examples; say what "
-            "carries the batch with tf.TensorSpec((None, …)) in batch=",
-        )
+    bytes_of_one, growth = growth_of(one, two, first)
     beside = max(0, asked.held - one.fixed_bytes)  # which is no room for any batch
-    unchanged = first + (asked.budget - beside - bytes_at[0]) / growth
+    unchanged = first + (asked.budget - beside - bytes_of_one) / growth
     if unchanged >= first:
         return max(3, round(2 * unchanged / first)) * first
     smaller = max(2, round(2 * unchanged))
     return smaller if smaller < first else 3 * first
+
+
+def refuse_empty(graph: ComputationGraph) -> None:
+    """Refuse a step that computes nothing.
+
+    Raises:
+        CheckmateError: it is one.
+    """
+    if not graph.one_pass_cost:
+        raise CheckmateError(
+            "step-empty", "the step computes nothing, so that it has no largest batch"
+        )
+
+
+def growth_of(one: Program, two: Program, size: int) -> tuple[int, float]:
+    """Bytes that the unchanged step holds at a batch of `size`, and how many more an example takes.
+
+    Args:
+        one: the step at that size.
+        two: at twice that size.
+        size: in examples.
+
+    Raises:
+        CheckmateError: nothing grows with the batch.
+    """
+    bytes_at = [each.fixed_bytes + activation_bytes(each) for each in (one, two)]
+    growth = (bytes_at[1] - bytes_at[0]) / size
+    if growth <= 0:
+        raise CheckmateError(
+            "nothing-grows-with-the-batch",
+            f"nothing that the step holds grows with the batch: {format_bytes(bytes_at[0])} at "
+            f"{size} and {format_bytes(bytes_at[1])} at {2 * size} examples; say what "
+            "carries the batch with tf.TensorSpec((None, …)) in batch=",
+        )
+    return bytes_at[0], growth
 
 
 def waste_of(extraction: Extraction, schedule: Schedule, held: int) -> float:

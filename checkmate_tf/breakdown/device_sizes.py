@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from checkmate_tf.batches.pieces import in_pieces
-from checkmate_tf.batches.question import notes_on_sizes, waste_of
+from checkmate_tf.batches.question import growth_of, notes_on_sizes, refuse_empty, waste_of
 from checkmate_tf.batches.search import Question, search
 from checkmate_tf.batches.sized_step import GraphOfBatch, SizedStep, forward_cost
 from checkmate_tf.breakdown.result import Fit
 from checkmate_tf.devices.elsewhere import usable_bytes
 from checkmate_tf.graph.extraction import Extraction, extract_like
-from solvers import CheckmateError, Schedule, simulate
+from solvers import Schedule, simulate
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def largest_batches(
         pass_on: raises `KeyboardInterrupt` if Ctrl-C was pressed.
 
     Raises:
-        CheckmateError: nothing grows with the batch.
+        CheckmateError: nothing grows with the batch, or nothing is computed.
     """
     if not asked.memory:
         return (), ()
@@ -90,14 +90,8 @@ def _question(
     # Two sizes are enough to know all; a third one shows if that is so.
     programs = {times * size: sized.program(times * size) for times in (1, 2, 3)}
     graph, twice = extracted.graph, extract_like(extracted, programs[2 * size]).graph
-    if not graph.one_pass_cost or twice.fixed_bytes + sum(node.memory for node in twice.nodes) <= (
-        graph.fixed_bytes + sum(node.memory for node in graph.nodes)
-    ):
-        raise CheckmateError(
-            "nothing-grows-with-the-batch",
-            "nothing that the step holds grows with the batch; say what carries the batch with "
-            "tf.TensorSpec((None, …)) in batch=",
-        )
+    refuse_empty(graph)
+    growth_of(programs[size], programs[2 * size], size)  # or an error: nothing grows
     inputs, of_two = (programs[each].argument_bytes for each in (size, 2 * size))
     each = (of_two - inputs) / size
     overhead = asked.overhead

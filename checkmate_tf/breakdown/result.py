@@ -8,8 +8,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from checkmate_tf.breakdown.parts import Timeline
+from checkmate_tf.drawing import needs_matplotlib
 from checkmate_tf.plans.table import shortened
-from solvers import CheckmateError, format_bytes
+from solvers import format_bytes
 
 if TYPE_CHECKING:
     from checkmate_tf.picture_files import Picture
@@ -79,16 +80,9 @@ class StepMemory:
         Raises:
             CheckmateError: matplotlib is not installed, or the file can't be written.
         """
-        try:
+        with needs_matplotlib("a step's memory"):
             from checkmate_tf.breakdown.picture import draw
             from checkmate_tf.picture_files import write_picture
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] != "matplotlib":
-                raise
-            raise CheckmateError(
-                "package-missing",
-                "a picture of a step's memory needs the package matplotlib: pip install matplotlib",
-            ) from error
         figure = draw(self.name, self.batch_size, self.timeline, self.layers, self.peak, self.fits)
         if path is not None:
             write_picture(figure, path)

@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from checkmate_tf.drawing import needs_matplotlib
 from checkmate_tf.phases import in_words
 from checkmate_tf.plans.documents import document_of, plain_fields, read, read_document
 from checkmate_tf.plans.explanation import Explanation, explain
@@ -168,16 +169,9 @@ class Plan:
             >>> plan.plot().axes[1].get_ylabel()
             'stage'
         """
-        try:
+        with needs_matplotlib("a plan"):
             from checkmate_tf.picture_files import write_picture
             from checkmate_tf.plans.pictures import draw_plan
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] != "matplotlib":
-                raise
-            raise CheckmateError(
-                "package-missing",
-                "a picture of a plan needs the package matplotlib: pip install matplotlib",
-            ) from error
         peaks = {"measured": self.measured_peak, "compiled": self.compiled_peak}
         known = {how: peak for how, peak in peaks.items() if peak is not None}
         figure = draw_plan(self.graph, self.schedule, self.budget, known)
