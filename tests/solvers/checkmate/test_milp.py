@@ -193,7 +193,7 @@ def test_an_interrupt_leaves_what_has_been_found(backend: str) -> None:
         if progress.phase == "solving the MILP" and progress.seconds > 1:
             raise KeyboardInterrupt
 
-    graph = unit_chain(70)  # far more than a test has time for
+    graph = unit_chain(110)  # far more than a test has time for
     solution = solve(graph, "30%", "milp", time_limit=600, backend=backend, on_progress=interrupt)
     assert solution.status is Status.FEASIBLE
     assert solution.seconds < 500
