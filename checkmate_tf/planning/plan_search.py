@@ -35,6 +35,7 @@ from checkmate_tf.planning.settings import (
     LEANEST_TIMES,
     LEAST_TIME,
     PLAN_TIMES,
+    TOO_LARGE,
 )
 from checkmate_tf.planning.step_times import StepTimes
 from checkmate_tf.planning.too_small import TooSmallError, held_more, no_schedule
@@ -356,10 +357,12 @@ class PlanSearch:
             is_good = shares.near_enough * allowed <= used <= shares.most * allowed
             if number == 0 and used <= allowed and not (is_good or candidate.is_too_large):
                 candidate = replace(candidate, preliminary=True)
+            elif candidate.is_too_large:
+                used = max(used, int(TOO_LARGE * allowed))
             elif used <= allowed:
                 candidate = self._maker.tried(candidate)
                 used = self._expected.used(candidate)
-                if candidate.is_too_large:
+                if candidate.exhausted:
                     used = max(used, int(EXHAUSTED * allowed))
                 roomy = used < shares.roomy * allowed and number + 1 < len(PLAN_TIMES)
                 candidate = replace(candidate, roomy=roomy and candidate.plan.overhead > 0)

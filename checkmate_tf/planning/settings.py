@@ -77,8 +77,9 @@ LARGE_CORRECTIONS = Corrections(near_enough=0.9, most=0.97, aim=0.94, roomy=0.0)
 AS_LEAN = 1.01
 """Times what the leanest plan needs: plans that need no more are as lean, the fastest is taken."""
 
-EXHAUSTED = 1.1
-"""Multiple of the activations' part: at least so much is said of a plan that ran out of memory."""
+EXHAUSTED, TOO_LARGE = 1.1, 1.05
+"""Multiples of the activations' part: at least so much is said of a plan that ran out of memory,
+and of one that is forecast to."""
 
 LEANER_PLANS = 6
 """Plans that are tried if none of those fits. Of equally lean plans some fit the allocator better
@@ -176,9 +177,9 @@ A_LITTLE_MORE = 0.01
 """Share of what the device can hold: as much as that, small buffers that come and go make a
 difference. Larger ones can leave free memory in pieces, so that a step fails that fits by far."""
 
-LESS_AFTER_EXHAUSTION = 0.03
+LESS_AFTER_EXHAUSTION = 0.1
 """Share of the budget by which the plan is leaner, at least, that takes over where a step has
-exhausted the device's memory."""
+exhausted the device's memory: what was free lay in pieces, and there is one more try."""
 
 LESS_OF_COMPILED = 0.1
 """Share of what a compiled step adds by which it is leaner then, at least: most of that is one

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.program.in_place import in_place
+from checkmate_tf.program.in_place import copied_reads
 from checkmate_tf.program.instructions import Instruction, Instructions, Kernel
 from checkmate_tf.program.reads import made
 from checkmate_tf.trace.buffers import donor
@@ -34,10 +34,8 @@ class _Buffers:
         self.dying = self._last_uses()
         self.buffer_of: dict[_Key, int] = {}
         self.buffers = 0
-        is_in_place = any(each.kernel is Kernel.WRITE_IN_PLACE for each in instructions)
-        self.copied: Mapping[int, Sequence[int]] = (
-            in_place(self.program).copied if is_in_place else {}
-        )
+        writes = {each.operation for each in instructions if each.kernel is Kernel.WRITE_IN_PLACE}
+        self.copied = copied_reads(self.program, {each for each in writes if each is not None})
 
     def _last_uses(self) -> list[list[tuple[Tensor, _Key]]]:
         """By instruction, the values that nobody needs after it, in the order they are made in."""

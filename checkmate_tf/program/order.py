@@ -17,14 +17,20 @@ from typing import Any
 
 from checkmate_tf.devices.device import Device
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.program.in_place import InPlace, in_place
+from checkmate_tf.program.in_place import InPlace, in_place, only_writes_in_place
 from checkmate_tf.program.instructions import START, Instruction, Kernel
 from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program, Tensor
 from solvers import Schedule, simulate
+from solvers.graph import input_order_peak
 
 GROUP_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
+
+SHORT = 0.5
+"""Share of an allocator's limit: where the plain step takes more of it, variables stay in their
+places. Slots that move lie amid the activations of the next step, and of large pieces few fit: of a
+ResNet50 whose largest buffers take a tenth of the limit plans at 0.7 of it ran out of memory."""
 
 
 def in_turn(extraction: Extraction, schedule: Schedule, device: Device) -> list[Instruction]:
@@ -41,7 +47,7 @@ def in_turn(extraction: Extraction, schedule: Schedule, device: Device) -> list[
 
 def as_ready(extraction: Extraction, schedule: Schedule, device: Device) -> list[Instruction]:
     """Groups of operations; each waits for the group before it."""
-    listing = _Groups(extraction, schedule)
+    listing = _Groups(extraction, schedule, _kept_in_place(extraction, device))
     for number in extraction.prologue:
         listing.add(number, None, listing.before(number))
     for node, attached in extraction.computations(schedule):
@@ -50,6 +56,13 @@ def as_ready(extraction: Extraction, schedule: Schedule, device: Device) -> list
         listing.add_attached(node, attached)
     last = returned((*listing.waits_for, *listing.group))
     return _early_first(extraction, [*listing.instructions, last])
+
+
+def _kept_in_place(extraction: Extraction, device: Device) -> InPlace:
+    """A copy for each write takes time, so only where memory is short."""
+    wall = device.wall()
+    is_short = wall is not None and input_order_peak(extraction.graph) > SHORT * wall
+    return only_writes_in_place(extraction.program) if is_short else InPlace()
 
 
 def returned(waits_for: tuple[int, ...]) -> Instruction:
@@ -165,8 +178,8 @@ def kernel_of(program: Program, number: int, changes: InPlace) -> dict[str, Any]
 class _Groups(_Listing):
     """Instructions so far, and the group that is being filled."""
 
-    def __init__(self, extraction: Extraction, schedule: Schedule) -> None:
-        super().__init__(extraction, InPlace())
+    def __init__(self, extraction: Extraction, schedule: Schedule, changes: InPlace) -> None:
+        super().__init__(extraction, changes)
         peak = simulate(extraction.graph, schedule).peak - extraction.graph.fixed_bytes
         self.group_bytes = GROUP_SHARE * peak
         self.waits_for: tuple[int, ...] = (START,)  # the group before

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from checkmate_tf.devices.allocator import aligned
-from checkmate_tf.program.in_place import in_place
+from checkmate_tf.program.in_place import copied_reads, in_place
 from checkmate_tf.program.instructions import START, Instruction, Instructions, Kernel
 from checkmate_tf.trace.program import Program
 
@@ -85,7 +85,7 @@ class _Handover:
         self.users: dict[int, set[int]] = defaultdict(set)  # by buffer, parts
         self.ran: dict[int, list[int]] = defaultdict(list)  # by operation, parts
         self.behind: list[int] = []  # by part, as bits, the parts that have ended when it starts
-        self.copied = in_place(program).copied
+        self.copied = copied_reads(program, in_place(program).writes)
 
     def run(self) -> Iterator[Instruction]:
         ended = 0  # as bits: parts that another one waits for

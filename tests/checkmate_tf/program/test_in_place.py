@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from checkmate_tf.devices.current import planned_as
+from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.measure import run_measured
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.program.in_place import InPlace, in_place
 from checkmate_tf.program.rewrite import as_function
+from checkmate_tf.trace.momentum_updates import KERNEL
 from checkmate_tf.trace.program import resolve
 from profiles.devices import default_device
 from solvers import Schedule, solve
@@ -66,6 +69,46 @@ OPTIMIZERS = {
 }
 
 
+class Walled(Device):
+    """A GPU whose allocator may have one byte, or as much as it likes."""
+
+    limit_bytes: int | None = None
+
+    def wall(self):
+        return self.limit_bytes
+
+
+def trained_by(concrete, batch, variables, begin):
+    """Types of the operations of three steps of its plan, and the values that they left."""
+    extracted = extract_step(concrete)
+    run = as_function(extracted, Schedule(range(len(extracted.graph))))
+    for each, value in zip(variables, begin, strict=True):
+        each.assign(value)
+    for _ in range(3):
+        run(*tf.nest.flatten(batch))
+    return {each.type for each in run.graph.get_operations()}, values(variables)
+
+
+def test_on_a_gpu_variables_keep_their_places_only_where_memory_is_short(monkeypatch):
+    """And their bits, by the GPU's order on any device."""
+    model = small_cnn(side=32)
+    model.compile(OPTIMIZERS["momentum"](), model.loss, jit_compile=False)
+    model.optimizer.build(model.trainable_variables)
+    batch = random_batch(side=32)
+    concrete = tf.function(model.train_step).get_concrete_function(batch)
+    variables = [*model.variables, *model.optimizer.variables]
+    begin = [each.numpy() for each in variables]
+    trained = {}
+    for limit in (None, 1):
+        monkeypatch.setattr(Walled, "limit_bytes", limit)
+        with planned_as(Walled(default_device())):
+            types, trained[limit] = trained_by(concrete, batch, variables, begin)
+        assert ("ResourceStridedSliceAssign" in types) == (limit is not None)
+        assert KERNEL not in types
+    assert trained[None] == trained[1]
+    assert trained[1] != [each.tobytes() for each in begin]
+
+
 @pytest.mark.parametrize("name", sweep(OPTIMIZERS))
 def test_written_in_place_a_step_changes_the_same_bits(monkeypatch, name):
     """Beside the same schedule with TensorFlow's own writes."""
@@ -80,15 +123,9 @@ def test_written_in_place_a_step_changes_the_same_bits(monkeypatch, name):
     for writes_in_place in (True, False):
         if not writes_in_place:
             monkeypatch.setattr("checkmate_tf.program.order.in_place", lambda program: InPlace())
-        extracted = extract_step(concrete)
-        run = as_function(extracted, Schedule(range(len(extracted.graph))))
-        types = [each.type for each in run.graph.get_operations()]
+        types, left = trained_by(concrete, batch, variables, begin)
         assert ("ResourceStridedSliceAssign" in types) == writes_in_place
-        for each, value in zip(variables, begin, strict=True):
-            each.assign(value)
-        for _ in range(3):
-            run(*tf.nest.flatten(batch))
-        trained.append(values(variables))
+        trained.append(left)
     assert trained[0] == trained[1]
     assert trained[0] != [each.tobytes() for each in begin]
 
