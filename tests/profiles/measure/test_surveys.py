@@ -64,7 +64,7 @@ def test_what_was_just_measured_is_what_is_read_the_next_time(
 def test_a_workspace_alone_is_no_measurement(laboratory: Laboratory) -> None:
     known = {RELU: Measurement(None, 3)}
     store.remember(Profile(device_name(), tf.__version__, known))
-    assert survey([RELU]).seconds == {RELU: 1}
+    assert survey([RELU]).seconds[RELU] == 1  # a profile of this machine may be shipped
 
 
 def test_what_cannot_be_measured_is_left_out(laboratory: Laboratory) -> None:
