@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.program.in_place import copied_reads
+from checkmate_tf.program.in_place import InPlace
 from checkmate_tf.program.instructions import Instruction, Instructions, Kernel
 from checkmate_tf.program.reads import made
 from checkmate_tf.trace.buffers import donor
@@ -18,15 +18,19 @@ _Key = tuple[int, int]
 """A value: the number of the instruction that made it, and which of its outputs it is."""
 
 
-def with_buffers(extraction: Extraction, instructions: Instructions) -> Instructions:
-    """The same with what they allocate and free."""
-    return tuple(_Buffers(extraction, instructions).run())
+def with_buffers(
+    extraction: Extraction, instructions: Instructions, changes: InPlace | None = None
+) -> Instructions:
+    """The same with what they allocate and free; `changes` are made in place, by default none."""
+    return tuple(_Buffers(extraction, instructions, changes or InPlace()).run())
 
 
 class _Buffers:
     """The buffers that are held, instruction by instruction."""
 
-    def __init__(self, extraction: Extraction, instructions: Instructions) -> None:
+    def __init__(
+        self, extraction: Extraction, instructions: Instructions, changes: InPlace
+    ) -> None:
         self.program: Program = extraction.program
         self.workspaces = extraction.workspaces
         self.instructions = instructions
@@ -34,8 +38,7 @@ class _Buffers:
         self.dying = self._last_uses()
         self.buffer_of: dict[_Key, int] = {}
         self.buffers = 0
-        writes = {each.operation for each in instructions if each.kernel is Kernel.WRITE_IN_PLACE}
-        self.copied = copied_reads(self.program, {each for each in writes if each is not None})
+        self.copied = changes.copied
 
     def _last_uses(self) -> list[list[tuple[Tensor, _Key]]]:
         """By instruction, the values that nobody needs after it, in the order they are made in."""

@@ -132,11 +132,12 @@ def _in_one_block(
     gaps = _gaps(chance, allocator.free_pieces[-1][0], len(sizes)) if chance else {}
     free: list[int] = []
     address: dict[int, int] = {}
-    for number, (handle, size) in enumerate([*sizes.items(), (0, inputs)]):
-        free += [allocator.allocate(gap) for gap in gaps.get(number, ())]
+    for number, (handle, size) in enumerate(sizes.items()):
+        free += map(allocator.allocate, gaps.get(number, ()))
         if size:
             address[handle] = allocator.allocate(size)
-    del address[0]  # the inputs stay
+    free += map(allocator.allocate, gaps.get(len(sizes), ()))
+    allocator.allocate(inputs)
     for each in free:
         allocator.release(each)
     return _Simulation(program, allocator, address)

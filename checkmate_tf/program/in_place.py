@@ -8,7 +8,7 @@ does it all (`trace.momentum_updates`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,9 +24,9 @@ from profiles.tensorflow_internals import variable_content
 SMALL_VARIABLE = 64 << 10
 """Bytes of a variable of which a copy for every reader costs nothing."""
 
-_KNOWN: WeakKeyDictionary[Program, InPlace] = WeakKeyDictionary()
-_KNOWN_WRITES: WeakKeyDictionary[Program, InPlace] = WeakKeyDictionary()
-"""What was found for a program; its steps must not be written in two ways on one device."""
+_KNOWN: WeakKeyDictionary[Program, dict[bool, InPlace]] = WeakKeyDictionary()
+"""What was found for a program, with kernels and without; its steps must not be written in two ways
+on one device."""
 
 
 @dataclass(frozen=True)
@@ -41,36 +41,32 @@ class InPlace:
         kernels: updates that one kernel does, by the number of the operation in whose place it
             runs.
         left_out: numbers of the other operations that such a kernel stands for.
+        copied: by operation, bytes of the variables of which it reads a copy.
     """
 
     writes: frozenset[int] = frozenset()
     kernels: Mapping[int, MomentumUpdate] = field(default_factory=dict)
     left_out: frozenset[int] = frozenset()
+    copied: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
-def in_place(program: Program) -> InPlace:
-    """What can be done in place in `program`, without changing a bit."""
-    if program not in _KNOWN:
+def in_place(program: Program, by_kernels: bool = True) -> InPlace:
+    """What can be done in place in `program`, without changing a bit.
+
+    Without `by_kernels`, by writes alone: a GPU's kernels multiply and add with one rounding.
+    """
+    known = _KNOWN.setdefault(program, {})
+    if by_kernels not in known:
         plain = _plain_variables(program)
-        found = momentum_updates(program, plain)
+        found = momentum_updates(program, plain) if by_kernels else []
         kernels = {each.last: each for each in found}
         left_out = frozenset().union(*(each.replaced for each in found)) - kernels.keys()
-        _KNOWN[program] = InPlace(_writes(program, plain, left_out), kernels, left_out)
-    return _KNOWN[program]
+        writes = _writes(program, plain, left_out)
+        known[by_kernels] = InPlace(writes, kernels, left_out, _copied(program, writes))
+    return known[by_kernels]
 
 
-def only_writes_in_place(program: Program) -> InPlace:
-    """The same by writes alone, without kernels that do an update.
-
-    A GPU's compiler lets those multiply and add with one rounding.
-    """
-    if program not in _KNOWN_WRITES:
-        _KNOWN_WRITES[program] = InPlace(_writes(program, _plain_variables(program), frozenset()))
-    return _KNOWN_WRITES[program]
-
-
-def copied_reads(program: Program, writes: Collection[int]) -> dict[int, list[int]]:
-    """By operation, bytes of the variables of which it reads a copy, if these write in place."""
+def _copied(program: Program, writes: frozenset[int]) -> dict[int, list[int]]:
     copied = {under_views(program.operations[number].inputs[0]).name for number in writes}
     copies: dict[int, list[int]] = defaultdict(list)
     for number, operation in enumerate(program.operations if copied else ()):

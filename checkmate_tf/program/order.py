@@ -15,27 +15,19 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from checkmate_tf.devices.device import Device
 from checkmate_tf.graph.extraction import Extraction
-from checkmate_tf.program.in_place import InPlace, in_place, only_writes_in_place
+from checkmate_tf.program.in_place import InPlace
 from checkmate_tf.program.instructions import START, Instruction, Kernel
 from checkmate_tf.trace.fusions import may_fuse, shared_gradient, sibling_of
 from checkmate_tf.trace.program import Program, Tensor
 from solvers import Schedule, simulate
-from solvers.graph import input_order_peak
 
 GROUP_SHARE = 0.01
 """Of the schedule's activation peak: as much as operations out of order may add to it."""
 
-SHORT = 0.5
-"""Share of an allocator's limit: where the plain step takes more of it, variables stay in their
-places. Slots that move lie amid the activations of the next step, and of large pieces few fit: of a
-ResNet50 whose largest buffers take a tenth of the limit plans at 0.7 of it ran out of memory."""
 
-
-def in_turn(extraction: Extraction, schedule: Schedule, device: Device) -> list[Instruction]:
+def in_turn(extraction: Extraction, schedule: Schedule, changes: InPlace) -> list[Instruction]:
     """One operation after the other; what one kernel does in place of several is one."""
-    changes = in_place(extraction.program)
     listing = _Listing(extraction, changes)
     before: tuple[int, ...] = (START,)
     for node, part in _parts(extraction, schedule):
@@ -45,9 +37,9 @@ def in_turn(extraction: Extraction, schedule: Schedule, device: Device) -> list[
     return [*listing.instructions, returned(before)]
 
 
-def as_ready(extraction: Extraction, schedule: Schedule, device: Device) -> list[Instruction]:
-    """Groups of operations; each waits for the group before it."""
-    listing = _Groups(extraction, schedule, _kept_in_place(extraction, device))
+def as_ready(extraction: Extraction, schedule: Schedule, changes: InPlace) -> list[Instruction]:
+    """Groups of operations; each waits for the group before it. No kernel stands for several."""
+    listing = _Groups(extraction, schedule, changes)
     for number in extraction.prologue:
         listing.add(number, None, listing.before(number))
     for node, attached in extraction.computations(schedule):
@@ -56,13 +48,6 @@ def as_ready(extraction: Extraction, schedule: Schedule, device: Device) -> list
         listing.add_attached(node, attached)
     last = returned((*listing.waits_for, *listing.group))
     return _early_first(extraction, [*listing.instructions, last])
-
-
-def _kept_in_place(extraction: Extraction, device: Device) -> InPlace:
-    """A copy for each write takes time, so only where memory is short."""
-    wall = device.wall()
-    is_short = wall is not None and input_order_peak(extraction.graph) > SHORT * wall
-    return only_writes_in_place(extraction.program) if is_short else InPlace()
 
 
 def returned(waits_for: tuple[int, ...]) -> Instruction:

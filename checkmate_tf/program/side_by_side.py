@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from checkmate_tf.devices.allocator import aligned
-from checkmate_tf.program.in_place import copied_reads, in_place
+from checkmate_tf.program.in_place import InPlace
 from checkmate_tf.program.instructions import START, Instruction, Instructions, Kernel
 from checkmate_tf.trace.program import Program
 
@@ -25,14 +25,15 @@ _AHEAD = 4
 """Parts by which what is computed again may run ahead of its turn."""
 
 
-def side_by_side(program: Program, instructions: Instructions) -> Instructions:
+def side_by_side(program: Program, instructions: Instructions, changes: InPlace) -> Instructions:
     """The same, where each waits for what frees its bytes.
 
     Args:
         program: the traced step.
         instructions: of it, each of which waits for the one before it, with their buffers.
+        changes: that are made in place.
     """
-    return tuple(_Handover(program, instructions).run())
+    return tuple(_Handover(program, instructions, changes).run())
 
 
 def most_live_bytes(instructions: Instructions) -> int:
@@ -74,7 +75,7 @@ class _Handover:
     What may be fused is one part, which waits and is waited for as a whole.
     """
 
-    def __init__(self, program: Program, instructions: Instructions) -> None:
+    def __init__(self, program: Program, instructions: Instructions, changes: InPlace) -> None:
         self.program = program
         self.instructions = instructions
         self.parts = _parts(instructions)
@@ -85,7 +86,7 @@ class _Handover:
         self.users: dict[int, set[int]] = defaultdict(set)  # by buffer, parts
         self.ran: dict[int, list[int]] = defaultdict(list)  # by operation, parts
         self.behind: list[int] = []  # by part, as bits, the parts that have ended when it starts
-        self.copied = copied_reads(program, in_place(program).writes)
+        self.copied = changes.copied
 
     def run(self) -> Iterator[Instruction]:
         ended = 0  # as bits: parts that another one waits for

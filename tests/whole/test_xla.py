@@ -19,8 +19,8 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
-from checkmate_tf.devices.device import Order
 from checkmate_tf.program import lower
+from checkmate_tf.program.in_place import InPlace
 from checkmate_tf.program.order import in_turn
 from checkmate_tf.workloads.models import compile_model, residual
 from profiles.measure.compilation import compiled_memory
@@ -356,7 +356,9 @@ def test_bits_are_equal_where_sums_are_added_in_order():
 @pytest.mark.slow
 def test_without_ties_nothing_is_saved(monkeypatch):
     """So the test above could fail."""
-    monkeypatch.setitem(lower._ORDERS, Order.COMPILED, in_turn)
+    monkeypatch.setattr(
+        lower, "tied", lambda extraction, schedule, _: in_turn(extraction, schedule, InPlace())
+    )
     step = ours(network(), on_infeasible="min")
     with pytest.warns(checkmate_tf.CheckmateWarning) as caught:
         compiled_step(step).get_concrete_function(random_batch(BATCH, SIDE))

@@ -122,7 +122,7 @@ def test_written_in_place_a_step_changes_the_same_bits(monkeypatch, name):
     trained = []
     for writes_in_place in (True, False):
         if not writes_in_place:
-            monkeypatch.setattr("checkmate_tf.program.order.in_place", lambda program: InPlace())
+            monkeypatch.setattr("checkmate_tf.program.lower.in_place", lambda program: InPlace())
         types, left = trained_by(concrete, batch, variables, begin)
         assert ("ResourceStridedSliceAssign" in types) == writes_in_place
         trained.append(left)
@@ -157,7 +157,8 @@ def test_what_was_read_before_a_write_stays_as_it_was():
 def test_every_step_holds_the_same_bytes(monkeypatch, optimizer):
     """Once the state is that of steps before: by the allocator's peak. Side by side it varies."""
     monkeypatch.setattr(
-        "checkmate_tf.program.lower.side_by_side", lambda program, instructions: instructions
+        "checkmate_tf.program.lower.side_by_side",
+        lambda program, instructions, changes: instructions,
     )
     model = small_cnn(side=64)
     model.compile(OPTIMIZERS[optimizer](), model.loss, jit_compile=False)
