@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,17 +61,21 @@ def solve(
     )
     constraints = _rows(model, x)
     question: Any = cp.Problem(cp.Minimize(model.objective @ x), constraints)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the time limit
-        try:
-            question.solve(solver=name, **limits)
-        except cp.SolverError:  # how cvxpy reports a solver that ended without a point
-            return LinearResult(Status.TIMEOUT, None, None, None)
+    # As `question.solve`, which warns of what a time limit leaves inexact. Filters of warnings
+    # belong to the whole process: a thread that outlives its time must not put them back.
+    try:
+        data, chain, inverse = question.get_problem_data(name, solver_opts=limits)
+        solution = chain.invert(chain.solve_via_data(question, data, solver_opts=limits), inverse)
+    except cp.SolverError:
+        return LinearResult(Status.TIMEOUT, None, None, None)
+    if solution.status in cp.settings.ERROR:  # it ended without a point
+        return LinearResult(Status.TIMEOUT, None, None, None)
+    question.unpack(solution)
     if question.status in (cp.INFEASIBLE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
         return LinearResult(Status.INFEASIBLE, None, None, None)
     optimal = question.status == cp.OPTIMAL
     whole = model.integer.any()
-    bound = _told_bound(question) if whole else _proved_bound(model, constraints)
+    bound = _told_bound(solution) if whole else _proved_bound(model, constraints)
     values = x.value
     if values is None or not satisfies(model, values):
         return LinearResult(Status.TIMEOUT, None, None, bound)
@@ -127,9 +130,9 @@ def _proved_bound(model: LinearModel, constraints: list[Any]) -> float | None:
     return dual_bound(model, duals)
 
 
-def _told_bound(question: Any) -> float | None:
+def _told_bound(solution: Any) -> float | None:
     """The lower bound that the solver itself tells, if it does."""
-    extra = getattr(question.solver_stats, "extra_stats", None)
+    extra = solution.attr.get(cp.settings.EXTRA_STATS)
     found = extra if isinstance(extra, Mapping) else {}
     bound = found.get("mip_dual_bound", getattr(extra, "mip_dual_bound", None))
     return float(bound) if bound is not None and math.isfinite(bound) else None

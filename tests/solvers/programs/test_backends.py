@@ -1,3 +1,5 @@
+import threading
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
@@ -10,6 +12,7 @@ from solvers.programs.backends import backend
 from solvers.programs.certificates import dual_bound, satisfies
 from tests.graphs import NAMED, Expected
 from tests.messages import raises, warns
+from tests.solvers.programs.test_highs_backend import knapsack
 
 PACKAGES = {"cvxpy": "cvxpy", "cvxpy:SCIPY": "cvxpy", "gurobi": "gurobipy", "highs": "highspy"}
 BACKENDS = [name for name, package in PACKAGES.items() if find_spec(package) is not None]
@@ -75,3 +78,19 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with raises(SolverError, "backend-not-installed", "gurobipy"):
         backend("gurobi")
+
+
+def test_filters_of_warnings_are_left_alone_while_a_thread_solves() -> None:
+    """One that is late ends when others have set their own."""
+    results = []
+    late = threading.Thread(
+        target=lambda: results.append(backend("cvxpy")(knapsack(200), time_limit=0.5))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        filters = warnings.filters
+        late.start()
+        while late.is_alive():
+            assert warnings.filters is filters
+            late.join(0.01)
+    assert [each.status for each in results] == [Status.FEASIBLE]
