@@ -31,6 +31,7 @@ from checkmate_tf.progress import PlanningDisplay
 from checkmate_tf.second_try import SafeStep, SecondTry
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
+from checkmate_tf.user_warnings import left_unsaid
 from profiles.measure.compilation import NotCompilableError
 from profiles.tensorflow_internals import is_compiled_by_xla, is_traced_for_xla
 from solvers import BudgetError, CheckmateError, ComputationGraph, format_bytes
@@ -265,6 +266,8 @@ class PlannedRuns:
         try:
             if self._is_compiled():
                 planned = self._compiled(concrete, sizes, arriving)
+            elif self.fit.left is not None:
+                planned = self._instead_of_xla(concrete, sizes, arriving)
             else:
                 planned = self._uncompiled(concrete, sizes, arriving)
         except BudgetError as error:
@@ -318,12 +321,27 @@ class PlannedRuns:
             given = self._function, self._model, concrete, sizes
             raise largest_instead(error, *given, request, self._batches) from None
 
+    def _instead_of_xla(
+        self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None
+    ) -> Outcome | None:
+        """As `_uncompiled`, of a step without a plan for XLA: over its budget, it keeps XLA."""
+        with left_unsaid("no-plan-saves-memory"):
+            planned = self._uncompiled(concrete, sizes, arriving)
+        if planned is not None and planned.runs_plain and not planned.keeps:
+            takes = planned.plan.predicted_peak
+            raise BudgetError(
+                "budget-too-small",
+                f"no plan saves memory: the step takes {format_bytes(takes)} as it is",
+                takes,
+            )
+        return planned
+
     def _planned_without_xla(
         self, left: WithoutXla, concrete: Any, sizes: ArgumentSizes | None, arriving: int
     ) -> Outcome | None:
         """As `planned`, of a step that is called by itself, where XLA can't be planned for."""
         try:
-            planned = self._uncompiled(concrete, sizes, arriving)
+            planned = self._instead_of_xla(concrete, sizes, arriving)
         except BudgetError as error:
             self._unplanned_or(left.and_without(error))
             return None

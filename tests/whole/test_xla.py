@@ -150,13 +150,14 @@ def test_a_budget_that_no_plan_for_xla_keeps_is_kept_without_it():
 
 @pytest.mark.slow
 def test_a_budget_that_no_plan_keeps_at_all():
-    """The error names what is needed; XLA is on as before."""
+    """The error names what is enough; XLA is on as before."""
     model = within(0.2)
     with raises(BudgetError, "budget-too-small") as caught:
         fit(model)
     assert "without XLA" in str(caught.value)
-    assert 2 << 20 < caught.value.least < 6 << 20
     assert model.jit_compile
+    enough = int(1.1 * caught.value.least)  # batches of before may be held still
+    fit(checkmate_tf.rematerialize(model, budget=enough, batch_size=8))
 
 
 @pytest.mark.slow
