@@ -7,7 +7,6 @@ from typing import Any
 
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes
-from checkmate_tf.planning.exhausted_message import bytes_asked_for
 from checkmate_tf.planning.outcome import Outcome
 from checkmate_tf.planning.saved_variables import SavedVariables, can_be_saved, saved_variables
 from checkmate_tf.planning.settings import (
@@ -17,6 +16,7 @@ from checkmate_tf.planning.settings import (
     ROOM_FOR_UNCHANGED,
     STEPS_AT_RISK,
 )
+from profiles.exhausted import bytes_asked_for
 
 
 class Risk:

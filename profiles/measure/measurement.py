@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from profiles.devices import check_device
+from profiles.exhausted import bytes_asked_for
 from profiles.measure.kernels import Kernel, repeats_kept
 from profiles.measure.random_inputs import NotMeasurableError
 from profiles.operation import Operation
@@ -68,6 +69,7 @@ def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int 
     """The workspace alone, as `measure` finds it, in a fraction of the time.
 
     What the numbers are, and whether there is a graph around the kernel, makes no difference to it.
+    Where the device has no memory for it, it is as much as the kernel asked for in vain.
 
     Raises:
         NotMeasurableError, CheckmateError: as `measure` does.
@@ -80,9 +82,23 @@ def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int 
     """
     check_device(device)
     single = Kernel(operation, device, equal=True).once()
-    # The first run may need more than the others, but none needs less than nothing.
-    first = _run(single, device).workspace
-    return first and _workspace([_run(single, device) for _ in range(repeats)])
+    try:
+        # The first run may need more than the others, but none needs less than nothing.
+        first = _run(single, device).workspace
+        return first and _workspace([_run(single, device) for _ in range(repeats)])
+    except NotMeasurableError as error:
+        asked = _asked_in_vain(operation, error)
+        if not asked:
+            raise
+        return asked
+
+
+def _asked_in_vain(operation: Operation, error: NotMeasurableError) -> int:
+    """Bytes that its kernel asked for beside its outputs when there was no memory; else 0."""
+    if not isinstance(error.__cause__, tf.errors.ResourceExhaustedError):
+        return 0
+    asked = bytes_asked_for(error.__cause__.message)
+    return 0 if asked in [each.bytes for each in operation.outputs] else asked
 
 
 def _seconds_of_one(

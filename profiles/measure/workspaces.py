@@ -17,7 +17,6 @@ from profiles.store import known_profile
 SMALLEST = 256 * 1024
 """Bytes moved under which an operation's workspace does not matter."""
 
-
 _MOST_ELEMENTS = 2**31 - 1
 """Of a tensor that is measured: kernels for GPUs end the process where their indices overflow."""
 
@@ -57,11 +56,17 @@ class MeasuredWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run."""
-        if facts(operation.type).workspace == "none" or operation.bytes_moved < SMALLEST:
+        if self._is_none(operation):
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)
         return self.known[operation]
+
+    def _is_none(self, operation: Operation) -> bool:
+        """Whether it has none that matters."""
+        kind = facts(operation.type).workspace
+        of_any_size = kind == "cache" and self.device.startswith("CPU")
+        return kind == "none" or (operation.bytes_moved < SMALLEST and not of_any_size)
 
     def _measure(self, operation: Operation) -> int:
         workspace = None

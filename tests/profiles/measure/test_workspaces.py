@@ -12,6 +12,7 @@ from profiles.measure.measurement import NotMeasurableError
 from profiles.measure.workspaces import MeasuredWorkspaces, stored_workspaces
 from profiles.operation import Operation, TensorSize
 from profiles.profile import Measurement, Profile
+from tests.processes import printed
 
 LARGE, SMALL = TensorSize("float32", (1024, 1024)), TensorSize("float32", (8,))
 BEYOND = TensorSize("float32", (1 << 16, 1 << 15))
@@ -44,6 +45,7 @@ def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
     [
         ("Softmax", LARGE, 7, 1, 0),
         ("Softmax", SMALL, 0, 0, 0),  # too small to matter
+        ("Conv2DBackpropFilter", SMALL, 0, 0, 0),  # a GPU's library takes what there is
         ("Relu", LARGE, 0, 0, 0),  # needs none, as is known
         ("Stateful", LARGE, 0, 1, 1),
         ("Uncounted", LARGE, 0, 1, 1),
@@ -87,3 +89,35 @@ def test_what_profiles_hold_of_this_device(
     assert stored_workspaces() == {softmax: 3}
     assert MeasuredWorkspaces(known=stored_workspaces())(softmax) == 3
     assert laboratory.asked == []
+
+
+def test_what_fills_a_processors_cache_is_measured_however_small(laboratory: Laboratory) -> None:
+    assert MeasuredWorkspaces("CPU:0")(Operation("Conv2DBackpropFilter", (SMALL,), (SMALL,))) == 7
+
+
+GRADIENT_OF_VOLUMES = """
+import tensorflow as tf
+from checkmate_tf.graph.extraction import extract_step
+from profiles.measure.workspaces import MeasuredWorkspaces
+
+@tf.function
+def step(volumes, weights):
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        result = tf.nn.conv3d(volumes, weights, [1] * 5, "SAME")
+    return tape.gradient(result, weights)
+
+spec = tf.TensorSpec((16, 32, 32, 4, 32)), tf.TensorSpec((3, 3, 3, 32, 32))
+workspaces = MeasuredWorkspaces()
+extract_step(step.get_concrete_function(*spec), workspace=workspaces)
+print([bytes for each, bytes in workspaces.known.items() if "BackpropFilter" in each.type][0])
+"""
+
+
+@pytest.mark.slow
+def test_a_workspace_for_which_there_is_no_memory_is_what_the_kernel_asks_for() -> None:
+    """TensorFlow waits ten seconds for memory to be freed."""
+    there_is = int(printed(GRADIENT_OF_VOLUMES, TF_ENABLE_ONEDNN_OPTS="0"))
+    limit = {"TF_CPU_BFC_MEM_LIMIT_IN_MB": "100"}
+    there_is_none = int(printed(GRADIENT_OF_VOLUMES, TF_ENABLE_ONEDNN_OPTS="0", **limit))
+    assert 100 << 20 < there_is_none <= there_is
