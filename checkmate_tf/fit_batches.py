@@ -16,7 +16,13 @@ from checkmate_tf.planning.compiled.without_xla import WithoutXla
 from checkmate_tf.planning.monitor import BudgetWatch
 from checkmate_tf.planning.outcome import Outcome
 from checkmate_tf.second_try import SecondTry
-from checkmate_tf.trace.first_batches import FirstBatches, Shapes, largest, repeatable
+from checkmate_tf.trace.first_batches import (
+    FirstBatches,
+    Shapes,
+    largest,
+    repeatable,
+    shapes_of,
+)
 from checkmate_tf.trace.keras_models import (
     as_keras_made_it,
     forget_functions,
@@ -127,15 +133,23 @@ class FitBatches:
 
     def _train(self, function: Callable[..., Any], iterator: Any) -> Any:
         """Run a batch by the train function for its size, and say if it is over budget."""
+        if isinstance(iterator, types.GeneratorType):  # that of `train_on_batch`, asked for twice
+            iterator = [*iterator]
         its_own = as_keras_made_it(function)
-        fitting, iterator = self._train_functions.fitting(
+        fitting = self._train_functions.fitting(
             its_own, iterator, partial(new_train_function, self.model, self._train_by)
         )
         if fitting is not its_own:
             function = fitting
         at_once, held = self.model.steps_per_execution, held_bytes() or 0
         begins, is_new = self._train_functions.begins(fitting, iterator), self._is_new(iterator)
-        if begins or is_new:
+        if isinstance(iterator, list):
+            sizes = shapes_of(iterator)
+            self._are_larger = self._exceed_those_seen(sizes)
+            is_another = self._seen is None or self._are_larger
+            at_risk = is_another and _can_fail()
+            self.note_sizes(sizes)
+        elif begins or is_new:
             shapes, iterator = self._first_batches.looked_at(iterator, at_once)
             self._are_larger = shapes is not None and self._exceed_those_seen(shapes)
             is_another = begins or self._are_larger
@@ -147,8 +161,6 @@ class FitBatches:
             iterator = self._first_batches.next_ones(iterator, at_once)
             is_another = at_risk = self._are_larger = False
         at_risk = at_risk or self._second_try.is_at_risk(held)
-        if isinstance(iterator, types.GeneratorType):  # of one batch, which may be asked for twice
-            iterator = [*iterator]
         batches = repeatable(iterator, at_once) if at_risk else None
         watch = self._watch
         step = partial(self._run, function, iterator if batches is None else batches(), watch)

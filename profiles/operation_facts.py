@@ -27,7 +27,6 @@ class Facts:
             `profiles.measure.workspaces` finds. "none": it goes through its inputs once. "little":
             no reason to let it wait inside a function, where Grappler would then not rewrite it.
             "copies": of its inputs, transposed, before it allocates the output; measured, too.
-            "cache": without oneDNN it fills a processor's last cache, however small they are.
         variable: what it does to a variable. "reads": and changes nothing, so that it may run again
             until the variable is overwritten. "overwrites": the variable takes over the value's
             buffer, and its old one is freed. "adds": in the variable's buffer. "writes": anything,
@@ -63,7 +62,7 @@ class Facts:
     buffer: Literal["new", "view", "in place", "given"] = "new"
     is_its_input: bool = False
     stops_gradients: bool = False
-    workspace: Literal["measured", "none", "little", "copies", "cache"] = "measured"
+    workspace: Literal["measured", "none", "little", "copies"] = "measured"
     variable: Literal["", "reads", "overwrites", "adds", "writes"] = ""
     draws: bool = False
     only_checks: bool = False
@@ -174,13 +173,12 @@ _ROWS = {
         fuses_into=("BiasAdd",), xla="alone", arithmetic="convolution", depthwise=True
     ),
     "Conv2DBackpropInput Conv3DBackpropInputV2": Facts(
-        workspace="cache", xla="alone", early_and_late=(1, 2), arithmetic="input gradient"
+        xla="alone", early_and_late=(1, 2), arithmetic="input gradient"
     ),
     "DepthwiseConv2dNativeBackpropInput": Facts(
         xla="alone", early_and_late=(1, 2), arithmetic="input gradient", depthwise=True
     ),
     "Conv2DBackpropFilter Conv3DBackpropFilterV2": Facts(
-        workspace="cache",
         sibling="BiasAddGrad",
         shared_gradient=2,
         xla="alone",

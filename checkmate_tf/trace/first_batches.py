@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 Shapes = tuple[tuple[int, ...], ...]
 """Of the tensors of a batch, flattened."""
+
+_TENSORS = np.ndarray, tf.Tensor
 
 
 class FirstBatches:
@@ -56,9 +59,8 @@ class FirstBatches:
         batches = [*left, *_taken(iterator, count + 1 - len(left))]
         if not batches:
             return None, iterator
-        shapes = [tuple(tuple(each.shape) for each in batch) for batch in batches]
         self._left, self._iterator = batches[count:], weakref.ref(iterator)
-        return functools.reduce(largest, shapes), _again(batches[:count], iterator.element_spec)
+        return shapes_of(batches), _again(batches[:count], iterator.element_spec)
 
     def next_ones(self, iterator: Any, count: int) -> Any:
         """An iterator over the next `count` batches at least, those that were looked at first."""
@@ -101,6 +103,21 @@ def repeatable(iterator: Any, count: int) -> Callable[[], Any] | None:
 
 def _taken(iterator: Any, count: int) -> list[list[Any]]:
     return [tf.nest.flatten(each) for each in itertools.islice(iterator, max(0, count))]
+
+
+def shapes_of(batches: Iterable[Any]) -> Shapes:
+    """Of the tensors of a batch, each dimension the largest of these batches.
+
+    Example:
+        >>> import numpy as np
+        >>> shapes_of([[np.zeros((4, 2))], [np.zeros((3, 5))]])
+        ((4, 5),)
+    """
+    shapes = (
+        tuple(tuple(each.shape) for each in tf.nest.flatten(batch) if isinstance(each, _TENSORS))
+        for batch in batches
+    )
+    return functools.reduce(largest, shapes)
 
 
 def largest(one: Shapes, other: Shapes) -> Shapes:

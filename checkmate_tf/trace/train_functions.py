@@ -7,7 +7,6 @@ TensorFlow makes one trace.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -51,32 +50,31 @@ class TrainFunctions:
         return is_new
 
     def fitting(
-        self, function: Callable[..., Any], iterator: Any, make: Callable[[], Callable[..., Any]]
-    ) -> tuple[Callable[..., Any], Any]:
-        """The train function for the next batch, and an iterator over the same batches.
+        self, function: Callable[..., Any], batches: Any, make: Callable[[], Callable[..., Any]]
+    ) -> Callable[..., Any]:
+        """The train function for the next batch.
 
         Args:
             function: the one that Keras would call.
-            iterator: over the batches: of a data set, or that of `train_on_batch`.
+            batches: an iterator of a data set, or a list.
             make: makes another train function.
         """
         self._forget_others_than(function)
-        if isinstance(iterator, tf.data.Iterator):
-            batch = iterator.element_spec
-        elif isinstance(iterator, Iterable) and not hasattr(iterator, "element_spec"):
-            batches = list(itertools.islice(iterator, 1))
-            batch, iterator = batches, itertools.chain(batches, iterator)
+        if isinstance(batches, tf.data.Iterator):
+            batch = batches.element_spec
+        elif isinstance(batches, list):
+            batch = batches[:1]
         else:  # of several replicas
-            return function, iterator
+            return function
         sizes = _sizes(each.shape for each in tf.nest.flatten(batch) if hasattr(each, "shape"))
         if sizes is None:
-            return function, iterator
+            return function
         if sizes in self._known:
-            return self._known[sizes], iterator
+            return self._known[sizes]
         ranks = [len(each) for each in sizes]
         if any([len(each) for each in known] == ranks for known in self._known):
             self._known[sizes] = function = make()
-        return function, iterator
+        return function
 
 
 def _sizes(shapes: Iterable[Any]) -> Sizes | None:

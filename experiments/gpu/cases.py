@@ -57,7 +57,7 @@ class Model:
 
 _APPLICATIONS = (
     "ResNet50", "MobileNetV2", "DenseNet121", "Xception", "EfficientNetB0", "InceptionV3",
-    "ConvNeXtTiny",
+    "ConvNeXtTiny", "EfficientNetB2",
 )  # fmt: skip
 
 MODELS = {name: Model(_application(name)) for name in _APPLICATIONS} | {

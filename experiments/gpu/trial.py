@@ -38,18 +38,18 @@ def steps(case: Case) -> dict[str, Any]:
     """Peaks and seconds of `fit` without a budget and with one."""
     from checkmate_tf import rematerialize
 
-    plain, ours, data = _pair(case)
+    plain, ours, data = pair(case)
     held = _memory()["current"]
-    first = _trained(plain, data)
+    first = trained(plain, data)
     rematerialize(ours, budget=case.share)
-    second = _trained(ours, data)
+    second = trained(ours, data)
     print(json.dumps({"ready": {"plain": first, "ours": second}}), flush=True)
     sys.stdin.readline()
     both = {"plain": plain, "ours": ours}
     taken: dict[str, list[float]] = {name: [] for name in both}
     for _ in range(_EPOCHS):
         for name, model in both.items():
-            taken[name] += _trained(model, data, _STEPS)["seconds"][2:]
+            taken[name] += trained(model, data, _STEPS)["seconds"][2:]
     plan = ours.train_step.plan
     return {
         "held": held,
@@ -77,14 +77,14 @@ def within_limit(case: Case, limit: int, budget: int | None) -> dict[str, Any]:
         tf.config.list_physical_devices("GPU")[0],
         [tf.config.LogicalDeviceConfiguration(memory_limit=limit // 2**20)],
     )
-    plain, ours, data = _pair(case)
+    plain, ours, data = pair(case)
     if budget is not None:
         rematerialize(ours, budget=budget)
     try:
-        trained = _trained(plain if budget is None else ours, data)
+        steps = trained(plain if budget is None else ours, data)
     except tf.errors.ResourceExhaustedError:
         return {"limit": limit, "exhausted": True}
-    return {"limit": limit, "exhausted": False, "peak": max(trained["peaks"])}
+    return {"limit": limit, "exhausted": False, "peak": max(steps["peaks"])}
 
 
 def bits(case: Case) -> dict[str, Any]:
@@ -98,14 +98,14 @@ def bits(case: Case) -> dict[str, Any]:
     from checkmate_tf import rematerialize
 
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    plain, ours, data = _pair(case)
+    plain, ours, data = pair(case)
     variables = [*plain.variables, *plain.optimizer.variables]
     before = [each.numpy() for each in variables]
 
     def after(model: Any) -> list[Any]:
         for each, value in zip(variables, before, strict=True):
             each.assign(value)
-        _trained(model, data, 3)
+        trained(model, data, 3)
         return [np.asarray(each, np.float64) for each in variables]
 
     def differ(one: list[Any], other: list[Any]) -> int:
@@ -131,7 +131,7 @@ def bits(case: Case) -> dict[str, Any]:
     }
 
 
-def _pair(case: Case) -> tuple[Any, Any, Any]:
+def pair(case: Case) -> tuple[Any, Any, Any]:
     """Two models of the same layers and optimizer, and a data set of two batches."""
     import keras
     import numpy as np
@@ -160,7 +160,7 @@ def _pair(case: Case) -> tuple[Any, Any, Any]:
     return model, twin, tf.data.Dataset.from_tensor_slices((x, y)).repeat()
 
 
-def _trained(model: Any, data: Any, count: int = 4) -> dict[str, list[Any]]:
+def trained(model: Any, data: Any, count: int = 4) -> dict[str, list[Any]]:
     """What each of `count` steps of `fit` held at most, and its seconds."""
     import keras
     import tensorflow as tf

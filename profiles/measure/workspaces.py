@@ -56,17 +56,11 @@ class MeasuredWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run."""
-        if self._is_none(operation):
+        if facts(operation.type).workspace == "none" or operation.bytes_moved < SMALLEST:
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)
         return self.known[operation]
-
-    def _is_none(self, operation: Operation) -> bool:
-        """Whether it has none that matters."""
-        kind = facts(operation.type).workspace
-        of_any_size = kind == "cache" and self.device.startswith("CPU")
-        return kind == "none" or (operation.bytes_moved < SMALLEST and not of_any_size)
 
     def _measure(self, operation: Operation) -> int:
         workspace = None

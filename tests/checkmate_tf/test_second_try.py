@@ -118,6 +118,10 @@ def model_and_history(ours):
     try:
         history = []
         for batch in given["batches"]:
+            if given["single"]:
+                history.append([model.train_on_batch(x[:batch], y[:batch]) for _ in range(3)])
+                beside.extend(held_beside() if ours else [])
+                continue
             fitted = model.fit(x, y, batch, epochs=2, verbose=0,
                                validation_data=(x[:BATCH], y[:BATCH]),
                                callbacks=[Beside()] if ours else [])
@@ -145,6 +149,7 @@ def ran(code, limit=LIMIT, **given):
     """What a process tells; an allocation that fails ends some kernels of oneDNN's in a fault."""
     settings = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit)}
     asked = {"beside": 0, "gaps": False, "xla": False, "table": False, "after": 1, "at_once": 1}
+    asked["single"] = False
     asked["ours"] = [False, True]
     return json.loads(printed(code, json.dumps({**asked, **given}), **settings))
 
@@ -197,3 +202,14 @@ def test_larger_batches_that_come_with_a_later_fit():
     (ours,), told, said, steps = ran(IN_FIT, limit=64, ours=[True], **given)
     assert (ours, told, steps) == (plain, "trained", 28)
     assert "exhausted-planned-again" in said
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_trained_on_by_itself_is_tried_twice_and_nothing_is_lost():
+    """What is free before the larger one lies in pieces that are too small."""
+    (plain,), *_ = ran(IN_FIT, ours=[False], batches=[1024], single=True)
+    given = {"batches": [1024, 2048], "single": True, "beside": 40, "gaps": True}
+    (ours,), told, said, steps = ran(IN_FIT, limit=80, ours=[True], **given)
+    assert (ours, steps) == (plain, 3)
+    assert said == ["exhausted-planned-again", "memory-exhausted"]
+    assert "no memory was left" in told

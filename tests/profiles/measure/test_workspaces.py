@@ -45,7 +45,6 @@ def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
     [
         ("Softmax", LARGE, 7, 1, 0),
         ("Softmax", SMALL, 0, 0, 0),  # too small to matter
-        ("Conv2DBackpropFilter", SMALL, 0, 0, 0),  # a GPU's library takes what there is
         ("Relu", LARGE, 0, 0, 0),  # needs none, as is known
         ("Stateful", LARGE, 0, 1, 1),
         ("Uncounted", LARGE, 0, 1, 1),
@@ -89,10 +88,6 @@ def test_what_profiles_hold_of_this_device(
     assert stored_workspaces() == {softmax: 3}
     assert MeasuredWorkspaces(known=stored_workspaces())(softmax) == 3
     assert laboratory.asked == []
-
-
-def test_what_fills_a_processors_cache_is_measured_however_small(laboratory: Laboratory) -> None:
-    assert MeasuredWorkspaces("CPU:0")(Operation("Conv2DBackpropFilter", (SMALL,), (SMALL,))) == 7
 
 
 GRADIENT_OF_VOLUMES = """
