@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,15 +22,9 @@ from typing import Any
 from rich.console import Console
 
 from experiments.gpu.cases import CASES, MODELS, Case
-from experiments.gpu.side_by_side import run, run_within
+from experiments.gpu.side_by_side import name_of_gpu, run, run_within
 from experiments.gpu.tables import errors, tables
 from solvers.graph.files import read_json, write_whole
-
-_NAME = """
-import tensorflow as tf
-gpus = tf.config.list_physical_devices("GPU")
-print(tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU") if gpus else "")
-"""
 
 
 def main(command_line: Sequence[str] | None = None) -> int:
@@ -48,7 +41,7 @@ def main(command_line: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(command_line)
     gpu, done = _read(arguments.output)
     if not arguments.show:
-        gpu = _name_of_gpu()
+        gpu = name_of_gpu()
         if not gpu:
             print("TensorFlow sees no GPU here; nothing was run. --show prints what a file has.")
             return 1
@@ -76,13 +69,6 @@ def main(command_line: Sequence[str] | None = None) -> int:
         console.print(table)
     print("\n".join(errors(done)))
     return 0
-
-
-def _name_of_gpu() -> str:
-    """By a process that ends, for TensorFlow holds on to a GPU; empty if there is none."""
-    command = [sys.executable, "-c", _NAME]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return said.strip()
 
 
 def _steps_of(case: Case) -> Case:

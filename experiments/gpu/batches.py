@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.gpu.cases import Case
+from experiments.gpu.side_by_side import name_of_gpu
 
 GIB = 1 << 30
 
@@ -52,6 +53,9 @@ def main(command_line: Sequence[str] | None = None) -> int:
         found = told(case, int(arguments.gib * GIB)) if look == "told" else trained(case)
         print(json.dumps(found))
         return 0
+    if not name_of_gpu():
+        print("TensorFlow sees no GPU here; nothing was run.")
+        return 1
     table = Table(*COLUMNS, title=f"rematerialize(model), XLA {arguments.xla}")
     for case in CASES:
         if case.model in arguments.models:

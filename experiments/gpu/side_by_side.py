@@ -27,6 +27,13 @@ _DETERMINISTIC_XLA = "--xla_gpu_deterministic_ops=true"
 """Where TensorFlow's own kernels are asked to be deterministic, Keras leaves XLA."""
 
 
+_NAME = """
+import tensorflow as tf
+gpus = tf.config.list_physical_devices("GPU")
+print(tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU") if gpus else "")
+"""
+
+
 class Process:
     """One case that runs.
 
@@ -120,3 +127,10 @@ def run_within(case: Case, patience: float, steps: Found) -> Found:
         "plain": Process(case, limit=limit).finished(patience),
         "ours": Process(case, limit=limit, budget=budget).finished(patience),
     }
+
+
+def name_of_gpu() -> str:
+    """By a process that ends, for TensorFlow holds on to a GPU; empty if there is none."""
+    command = [sys.executable, "-c", _NAME]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return said.strip()

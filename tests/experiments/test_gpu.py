@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from rich.console import Console
 
+from experiments.gpu import batches
 from experiments.gpu.__main__ import main
 from experiments.gpu.cases import CASES, MODELS, Case
 from experiments.gpu.tables import errors, tables
@@ -56,6 +57,28 @@ def test_the_tables_fit_a_terminal_and_tell_what_failed():
     assert {"5.88", "(8.36)", "2.95", "0.984", "7.4", "63", "exhausted", "536"} <= set(text.split())
     [failed] = errors(done)
     assert "exit status 9" in failed
+
+
+def test_batches_around_those_that_memory_names(monkeypatch):
+    """Those that are asked for differ, and what failed is told in its row."""
+
+    def found(look, case, *_):
+        if look == "told":
+            return {"unchanged": 10, "planned": 20}
+        if case.batch > 20:
+            return {"error": "batch-too-large"}
+        return {"peak": 3 << 30, "overhead": 0.051, "ready": 61.2, "said": ["larger-batch-came"]}
+
+    monkeypatch.setattr(batches, "_in_process", found)
+    got = list(batches.rows(batches.CASES[0], 8, 60))
+    assert [(int(row[1]), row[2]) for row in got] == [
+        *((7, "fits"), (10, "fits"), (15, "by plan"), (20, "by plan"), (40, "too large")),
+    ]
+    assert got[-1][3] == "batch-too-large"
+    assert got[0][3:] == ("trained; larger-batch-came", "3.00", "5.1%", "61")
+    assert all(len(row) == len(batches.COLUMNS) for row in got)
+    monkeypatch.setattr(batches, "name_of_gpu", str)  # there is none
+    assert batches.main(["--gib", "8"]) == 1
 
 
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="there is a GPU")
