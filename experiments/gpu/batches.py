@@ -34,7 +34,7 @@ CASES = [
 ]
 """The batches are those of which `memory` is asked first."""
 
-COLUMNS = ("", "batch", "memory says", "came of it", "peak, GiB", "more time told", "ready in s")
+COLUMNS = ("", "batch", "told", "came of it", "GiB", "extra time", "ready, s")
 
 
 def main(command_line: Sequence[str] | None = None) -> int:
@@ -56,7 +56,9 @@ def main(command_line: Sequence[str] | None = None) -> int:
     if not name_of_gpu():
         print("TensorFlow sees no GPU here; nothing was run.")
         return 1
-    table = Table(*COLUMNS, title=f"rematerialize(model), XLA {arguments.xla}")
+    table = Table(title=f"rematerialize(model), XLA {arguments.xla}")
+    for column in COLUMNS:
+        table.add_column(column, overflow="fold")
     for case in CASES:
         if case.model in arguments.models:
             case = replace(case, xla=arguments.xla == "on")
