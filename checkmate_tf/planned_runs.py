@@ -324,7 +324,12 @@ class PlannedRuns:
     def _instead_of_xla(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None
     ) -> Outcome | None:
-        """As `_uncompiled`, of a step without a plan for XLA: over its budget, it keeps XLA."""
+        """As `_uncompiled`, of a step that has no plan with XLA.
+
+        Raises:
+            BudgetError: nor is there one without it. To run unchanged over the budget, a step need
+                not leave XLA.
+        """
         with left_unsaid("no-plan-saves-memory"):
             planned = self._uncompiled(concrete, sizes, arriving)
         if planned is not None and planned.runs_plain and not planned.keeps:

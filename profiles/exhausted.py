@@ -1,4 +1,4 @@
-"""How much memory TensorFlow asked for in vain, read off its error."""
+"""How many bytes TensorFlow had no memory for, as its error says."""
 
 from __future__ import annotations
 

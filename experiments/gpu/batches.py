@@ -2,9 +2,10 @@
 
     python -m experiments.gpu.batches --gib 80 --models ResNet50 GPT --xla off
 
-Of each model the largest batch that fits unchanged and the largest that fits by plan are asked of
-`memory`. Then `rematerialize(model)` trains with one that fits, both of these, one between them and
-one that no plan fits, each in a process of its own. All of the GPU's memory is taken, as usual.
+`memory` says which batch of each model is the largest that fits unchanged, and which is the largest
+that fits by plan. `rematerialize(model)` then trains with both, with a smaller one, with one between
+them, and with twice the larger, which no plan should fit. Each runs in a process of its own, which
+takes all of the GPU's memory, as TensorFlow usually does.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ COLUMNS = ("", "batch", "told", "came of it", "GiB", "extra time", "ready, s")
 
 
 def main(command_line: Sequence[str] | None = None) -> int:
-    """Train all of them, and print a table that grows."""
+    """Train with all of them; print each row when it is there, and a table in the end."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     names = [case.model for case in CASES]
     parser.add_argument("--models", nargs="+", choices=names, default=names)
