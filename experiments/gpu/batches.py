@@ -2,10 +2,10 @@
 
     python -m experiments.gpu.batches --gib 80 --models ResNet50 GPT --xla off
 
-`memory` says which batch of each model is the largest that fits unchanged, and which is the largest
-that fits by plan. `rematerialize(model)` then trains with both, with a smaller one, with one between
-them, and with twice the larger, which no plan should fit. Each runs in a process of its own, which
-takes all of the GPU's memory, as TensorFlow usually does.
+`memory` says which batch of each model is the largest that fits unchanged, and which one fits by
+plan. `rematerialize(model)` then trains with both, with a smaller one, with one between them, and
+with twice the larger, which no plan should fit. Each runs in a process of its own, which takes all
+of the GPU's memory, as TensorFlow usually does.
 """
 
 from __future__ import annotations
