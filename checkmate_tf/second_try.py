@@ -153,6 +153,12 @@ class SecondTry:
         self._may_save = False  # a second time
         traceback.clear_frames(error.__traceback__)  # which hold tensors of the failed step
         saved.put_back(given_away=risk.is_compiled)
+        lost = risk.lost(held)
+        if lost:
+            why = (
+                f"XLA has kept {format_bytes(lost)} that the step had taken before it failed; "
+                "begin again in another process, with a smaller batch or a budget"
+            )
         if why:
             self._tell_and_raise(error, held, why)
         try:

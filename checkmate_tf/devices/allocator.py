@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 _ALIGNMENT = 256
-_MOST_WASTE = 128 << 20
+MOST_WASTE = 128 << 20
+"""Bytes that a piece may be larger than what is asked for, if it is less than twice as large."""
 _ALL = 1 << 50
 
 
@@ -109,7 +110,7 @@ class BestFitAllocator:
         found, address = self._free.pop(place)
         piece = self._pieces[address]
         piece.free = False
-        if found >= 2 * size or found - size >= _MOST_WASTE:
+        if found >= 2 * size or found - size >= MOST_WASTE:
             self._split(address, size)
         self.held += piece.size
         self.peak = max(self.peak, self.held)

@@ -111,6 +111,14 @@ class Risk:
         """XLA compiles the step."""
         return self.planned.plan.compiled_peak is not None
 
+    def lost(self, held: int) -> int:
+        """Bytes that a compiled step has kept as it failed, before which so many were held.
+
+        XLA gives back none of its buffers where the last of them can't be had.
+        """
+        more = (held_bytes() or 0) - held
+        return more if self.is_compiled and more > self._adds // 2 else 0
+
     def budget(self) -> int:
         """Bytes that the next plan may take: what the user said, or the device can hold now."""
         plan = self.planned.plan

@@ -55,6 +55,18 @@ def test_where_more_is_held_it_is_planned_anew_before_it_fails(jit_compile):
     assert recomputed > 0
 
 
+def test_compiled_it_leaves_alone_what_the_allocator_may_lose_beside_a_large_block():
+    """It takes 1,554 MiB, and fits 1,600: but there XLA's block may get all but nothing of them.
+
+    What XLA had taken by then would be lost, so that there were no second try.
+    """
+    narrow = _TRAINED.replace(f"LIMIT = {LIMIT}", f"LIMIT = {1600 << 20}")
+    told, said, recomputed = ran(narrow, True, 4, 1, TF_FORCE_GPU_ALLOW_GROWTH="false")
+    assert told == "trained"
+    assert not said
+    assert recomputed > 0
+
+
 def test_compiled_it_runs_again_by_a_leaner_plan():
     """The budget is more than there is; without XLA a forecast would have noticed."""
     told, said, recomputed = ran(_TRAINED, True, 9, 1, 1.5, TF_FORCE_GPU_ALLOW_GROWTH="false")

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
+from checkmate_tf.devices.allocator import MOST_WASTE
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.distribution.split import has_several_replicas
 from checkmate_tf.interrupts import Interrupts
@@ -175,7 +176,9 @@ class CompiledPlanner:
         largest = max(self._largest, unchanged.added)
         least, before = request.budget.least, resident + unchanged.added
         budget = resident if least else request.budget.in_bytes(resident, resident + largest)
-        budget, margin = self._fixed.get(structure, (budget, 0))
+        # XLA takes one large block, for which the allocator may give a piece that is so much larger.
+        is_walled = bool(request.budget_from) and step.device.wall() is not None
+        budget, margin = self._fixed.get(structure, (budget, MOST_WASTE if is_walled else 0))
         question = Question(
             step.extracted,
             resident,
