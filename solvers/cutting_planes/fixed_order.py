@@ -36,6 +36,10 @@ FIRST_STEPS = 12
 FEW_STEPS = 6
 """The same once that many take too long."""
 
+LARGE = 2000
+"""Nodes above which it is careful from the beginning, with the worst step alone: a relaxation with
+two or three steps is solved to the end there in the time in which one with twelve is not begun."""
+
 SHORTEST_TRY, TRY_SHARE = 3.0, 0.1
 """What a pass gets before the method is careful: seconds at least, and share of the time left."""
 
@@ -121,8 +125,9 @@ class Pass:
 
 def first_state(question: Question) -> State:
     """The state before the first pass."""
-    constraints = Constraints(first_critical_steps(question, FIRST_STEPS))
-    return State(question.graph.one_pass_cost, constraints)
+    is_large = len(question.graph) > LARGE
+    constraints = Constraints(first_critical_steps(question, 1 if is_large else FIRST_STEPS))
+    return State(question.graph.one_pass_cost, constraints, is_careful=is_large)
 
 
 def first_critical_steps(question: Question, count: int) -> tuple[int, ...]:

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import functools
 import operator
+import time
 
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.cutting_planes.fixed_order import LARGE
 from solvers.cutting_planes.relaxation import build_relaxation
 from solvers.graph import ComputationGraph
 from solvers.graph.bounds import always_before_and_after, members
@@ -31,8 +33,12 @@ from solvers.programs.backends import Backend
 GAP = 2e-4
 """Relative gap to which the relaxation is solved."""
 
-CHUNKS = (8, 12)
-"""Into so many parts the chain is divided, twice. Each part gives a critical step."""
+FEW_CHUNKS = ((1,), (2,))
+"""Into so many parts the chain is divided; each part gives a critical step. Their bounds are there
+at once, and some are the highest: of fewer nodes (b) says nothing."""
+
+CHUNKS = (*FEW_CHUNKS, (8, 12))
+"""The same for graphs that are not large; in the last one the chain is divided twice."""
 
 
 def free_order_bound(
@@ -54,24 +60,27 @@ def free_order_bound(
     before, after = always_before_and_after(graph, "free")
     pressure = _pressure(graph, before, after)
     chain = _scarcest_chain(graph, pressure - memory)
-    chosen = _worst_of_chunks(chain, pressure)
-    if not chosen:
-        return graph.one_pass_cost
-    order, unplaced = _late_order(graph, chosen, before, after)
-    rank = {node: number for number, node in enumerate(order)}
-    relaxation = build_relaxation(
-        renumber(graph, order),
-        memory,
-        tuple(rank[node] for node in chosen),
-        cuts=(),
-        unplaced=frozenset(rank[node] for node in unplaced),
-    )
-    result = solver(relaxation.linear, time_limit=time_limit, relative_gap=GAP)
-    if result.status is Status.INFEASIBLE:
-        return float("inf")
-    if result.bound is None:
-        return graph.one_pass_cost
-    return max(graph.one_pass_cost, relaxation.lower_bound(result.bound))
+    end = time.monotonic() + time_limit
+    best = graph.one_pass_cost
+    enough = FEW_CHUNKS if len(graph) > LARGE else CHUNKS
+    for counts in enough if chain else ():
+        chosen = _worst_of_chunks(chain, pressure, counts)
+        order, unplaced = _late_order(graph, chosen, before, after)
+        rank = {node: number for number, node in enumerate(order)}
+        relaxation = build_relaxation(
+            renumber(graph, order),
+            memory,
+            tuple(rank[node] for node in chosen),
+            cuts=(),
+            unplaced=frozenset(rank[node] for node in unplaced),
+        )
+        left = max(0.01, end - time.monotonic())
+        result = solver(relaxation.linear, time_limit=left, relative_gap=GAP)
+        if result.status is Status.INFEASIBLE:
+            return float("inf")
+        if result.bound is not None:
+            best = max(best, relaxation.lower_bound(result.bound))
+    return best
 
 
 def _pressure(graph: ComputationGraph, before: list[int], after: list[int]) -> NDArray[np.int64]:
@@ -104,11 +113,13 @@ def _scarcest_chain(graph: ComputationGraph, violation: NDArray[np.int64]) -> li
     return [node for node in reversed(chain) if violation[node] > 0]
 
 
-def _worst_of_chunks(chain: list[int], pressure: NDArray[np.int64]) -> list[int]:
-    """Of each part of `chain`, the node under the greatest pressure, in the chain's order."""
+def _worst_of_chunks(
+    chain: list[int], pressure: NDArray[np.int64], counts: tuple[int, ...]
+) -> list[int]:
+    """Of each of so many parts of `chain`, the node under the greatest pressure, in its order."""
     along = np.array(chain, dtype=np.int64)
     worst: set[int] = set()
-    for count in CHUNKS:
+    for count in counts:
         for places in np.array_split(np.arange(len(along)), count):
             if len(places):
                 worst.add(int(places[np.argmax(pressure[along[places]])]))

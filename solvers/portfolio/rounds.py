@@ -42,7 +42,7 @@ class Rounds:
     @property
     def may_gain(self) -> bool:
         """Whether another round is worth its time."""
-        bound = self._passes.bounds.of_schedule(self.search.schedule)
+        bound = self._passes.bound_for(self.search.schedule)
         is_settled = self.search.cost <= bound * (1 + PROVED)
         return self.idle < (settings.SETTLED_PATIENCE if is_settled else settings.PATIENCE)
 

@@ -3,7 +3,7 @@
 HEAD_START = 1.5
 """Seconds that the passes get alone in a fixed order; small problems need nothing else."""
 
-LARGEST_RELAXED = 3000
+LARGEST_RELAXED = 20000
 """Nodes up to which a relaxation is worth its time."""
 
 PATIENCE, SETTLED_PATIENCE = 6, 3
@@ -15,6 +15,9 @@ WORTH = 2e-4
 
 SHORTEST_PASS, PASS_SHARE = 3.0, 0.4
 """What a pass gets in a free order: seconds at least, and share of the time left."""
+
+SHORT_PASSES = 1.0
+"""Seconds in which passes follow each other at once: a round of the search takes longer."""
 
 FIRST_ADVANCE = 0.5
 """Share of the way from the least peak so far to the budget at which the intermediate budget is.

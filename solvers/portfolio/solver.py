@@ -71,7 +71,7 @@ def solve_auto(problem: Problem) -> Solution:
         note="" if has_proof else limit_note(graph, search.schedule),
         statistics={
             "rounds": search.rounds,
-            "bound for this order": passes.bounds.of_schedule(search.schedule),
+            "bound for this order": passes.bound_for(search.schedule),
         },
     )
 

@@ -60,7 +60,7 @@ def test_an_interrupt_gets_the_incumbent(how: type[BaseException]) -> None:
             raise how
 
     solution = solve(unit_chain(60), 0.3, "auto", 600, order="free", on_progress=interrupt)
-    assert solution.status is Status.FEASIBLE
+    assert solution.schedule is not None
     assert solution.seconds < 500
 
 

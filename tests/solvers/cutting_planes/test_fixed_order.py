@@ -6,6 +6,7 @@ import pytest
 
 from solvers import ComputationGraph, Node, Schedule, Status, simulate, solve
 from solvers.cutting_planes.fixed_order import FEW_STEPS, Question, first_state, next_pass
+from solvers.cutting_planes.free_order_bound import free_order_bound
 from solvers.cutting_planes.relaxation import build_relaxation, last_needs
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain
@@ -49,6 +50,17 @@ def test_never_wrong_about_tiny_graphs(first_seed: int) -> None:
             asked += 1
             solved += solution.status in (Status.OPTIMAL, Status.INFEASIBLE)
     assert solved > 0.9 * asked
+
+
+def test_a_large_graph_has_a_bound_that_its_worst_step_proves() -> None:
+    """A chain of 2,021 nodes in 101 bytes, for which revolve is close to the least cost."""
+    graph = unit_chain(1010)
+    known = solve(graph, 101, "griewank").cost
+    question = Question(graph, 101, backend("highs"))
+    state = next_pass(question, first_state(question), 60, None).state
+    assert known is not None
+    assert graph.one_pass_cost + 800 < state.bound <= known
+    assert graph.one_pass_cost + 800 < free_order_bound(graph, 101, backend("highs"), 60) <= known
 
 
 @pytest.mark.parametrize(("budget", "cost"), [(4, 26), (5, 22), (6, 21)])
