@@ -176,7 +176,7 @@ class CompiledPlanner:
         largest = max(self._largest, unchanged.added)
         least, before = request.budget.least, resident + unchanged.added
         budget = resident if least else request.budget.in_bytes(resident, resident + largest)
-        # XLA takes one large block, for which the allocator may give a piece that is so much larger.
+        # XLA takes one large block; the piece that it gets may be so much larger.
         is_walled = bool(request.budget_from) and step.device.wall() is not None
         budget, margin = self._fixed.get(structure, (budget, MOST_WASTE if is_walled else 0))
         question = Question(
