@@ -4,10 +4,10 @@
     python -m experiments.solver_benchmark --graphs FILE... --order fixed free --solver auto milp
 
 Groups: `paper`, seven networks of the paper as layer graphs; `layered`, random layered graphs
-of 100 to 1,000 nodes; `steps`, real train steps; `size`, 10,000 nodes. The
-paper's networks and the steps are built with Keras, so they need TensorFlow. With several seeds the
-figures are medians. Beside the table: a CSV file, and a plot of gap against time, a panel for each
-group, in the folder results/.
+of 100 to 1,000 nodes; `steps`, real train steps; `large`, steps of 3,000 to 5,000 nodes; `size`,
+10,000 nodes. The paper's networks and the steps are built with Keras, so they need TensorFlow.
+With several seeds the figures are medians. Beside the table: a CSV file, and a plot of gap against
+time, a panel for each group, in the folder results/.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ _COLUMNS = {
     "status": "status", "first_seconds": "first s", "seconds": "s", "published": "publ.",
 }  # fmt: skip
 
-GROUPS = ("paper", "layered", "steps", "size")
+_ORDERS: tuple[Order, ...] = ("fixed", "free")
+
+GROUPS = ("paper", "layered", "steps", "large", "size")
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,17 @@ def step_questions() -> Iterator[Question]:
         yield Question(extract(), 50, "free", 60.0)
 
 
+def large_questions() -> Iterator[Question]:
+    """Deep and unrolled networks, in the time in which a bound is to be had."""
+    from experiments.large_steps import LARGE
+
+    for extract in LARGE:
+        graph = extract()
+        for order in _ORDERS:
+            for budget in (80, 70, 50):
+                yield Question(graph, budget, order, 30.0)
+
+
 def size_questions() -> Iterator[Question]:
     """Ten thousand nodes."""
     yield Question(layered_graph(10_000, 40_000), 80, "free", 120.0)
@@ -147,6 +160,7 @@ _QUESTIONS: dict[str, Callable[[], Iterator[Question]]] = {
     "paper": paper_questions,
     "layered": layered_questions,
     "steps": step_questions,
+    "large": large_questions,
     "size": size_questions,
 }
 

@@ -142,3 +142,12 @@ def test_without_an_answer_nothing_is_said_to_be_written(tmp_path: Path) -> None
     with pytest.raises(SystemExit, match="nothing is written"):
         main([*arguments, "--csv", str(rows), "--plot", str(tmp_path / "plot.png")])
     assert not rows.exists()
+
+
+@pytest.mark.slow
+def test_a_gradient_goes_through_every_unrolled_step() -> None:
+    from experiments.large_steps import gan
+
+    two, three, four = (gan(unrolled) for unrolled in (2, 3, 4))
+    assert 0 < len(three) - len(two) == len(four) - len(three)
+    assert two.one_pass_cost < three.one_pass_cost < four.one_pass_cost
