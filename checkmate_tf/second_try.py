@@ -157,7 +157,7 @@ class SecondTry:
         if lost:
             why = (
                 f"XLA has kept {format_bytes(lost)} that the step had taken before it failed; "
-                "begin again in another process, with a smaller batch or a budget"
+                "begin again in another process, with a smaller batch or a smaller budget"
             )
         if why:
             self._tell_and_raise(error, held, why)

@@ -3,8 +3,8 @@
 HEAD_START = 1.5
 """Seconds that the passes get alone in a fixed order; small problems need nothing else."""
 
-LARGEST_RELAXED = 20000
-"""Nodes up to which a relaxation is worth its time."""
+LARGEST_RELAXED = 10_000
+"""Nodes up to which a relaxation is known to be worth its time; more were not tried."""
 
 PATIENCE, SETTLED_PATIENCE = 6, 3
 """Rounds without a gain worth having after which the search ends; the second once the incumbent
