@@ -112,7 +112,6 @@ def test_a_step_in_which_kernels_are_tried_is_not_held_against_a_plan():
     with planned_as(replace(current_device(), tries_kernels=True)):
         tried = run_in_order(step)
     assert tried.first > max(tried.peaks) + (4 << 20)
-    assert len(tried.peaks) == len(counted.peaks) - 1
     assert rows.numpy() == 1 << 22
 
 
