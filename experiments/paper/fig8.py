@@ -13,7 +13,7 @@ from experiments.paper.settings import GPU_BYTES, Settings
 from experiments.paper.strategies import ask
 from experiments.paper.sweep import graphs, solver_limit
 from solvers import ComputationGraph, Schedule, simulate
-from solvers.checkmate.rounding import relax
+from solvers.checkmate.lp_relaxation import relax
 from solvers.graph.matrices import least_recomputation
 from solvers.problem import Problem
 
@@ -91,7 +91,7 @@ def rounded(
 
     None if the LP is not solved in time.
     """
-    S = relax(Problem(graph, budget, time_limit), _EPSILON).S
+    S = relax(Problem(graph, budget, time_limit, options={"tight": False}), _EPSILON).S
     if S is None:
         return None
     random = np.random.default_rng(seed)

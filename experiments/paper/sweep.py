@@ -16,6 +16,7 @@ BATCHES = {"VGG16": 256, "VGG19": 256, "MobileNet": 512, "U-Net": 32, "ResNet50"
 
 AS_PUBLISHED = {
     "rounding": "deterministic", "epsilons": (0.1,), "thresholds": (0.5,), "repair": False,
+    "tight": False,
 }  # fmt: skip
 """Options of two-phase rounding as the paper describes it."""
 
@@ -23,9 +24,6 @@ _LARGE = 100
 """Nodes beyond which a curve has half as many budgets, and two-phase rounding has four times as
 long; its own LP bounds are enough there.
 """
-
-_TOO_LARGE = 200
-"""Nodes beyond which the LP of equation (9) takes too long for that, too."""
 
 _SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "checkmate": ("auto", {}),
@@ -110,8 +108,6 @@ def sweep(settings: Settings, graph: ComputationGraph) -> Sweep:
 
 def _suits(graph: ComputationGraph, name: str) -> bool:
     """Whether a solver is asked on a graph of this size."""
-    if len(graph) > _TOO_LARGE:
-        return name == "checkmate"
     return len(graph) <= _LARGE or name != "bound"
 
 

@@ -15,13 +15,15 @@ Here the frontier-advancing form (9) is smaller than the printed one, with the s
 - Other constraints stand for (7b) and (7c); see `_add_free`. They have the same integer solutions
   and fewer fractional ones.
 
-`printed=True` builds the form as printed, for comparison.
+`printed=True` builds the form as printed, for comparison. `watched` names the stages that have FREE
+and U; see `solvers.checkmate.lp_relaxation`.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -35,7 +37,7 @@ from solvers.problem import Order
 from solvers.programs.builder import ZERO, LinearBuilder
 from solvers.programs.linear_program import LinearModel, Vector
 
-_BUDGET = 1000.0
+BUDGET = 1000.0
 """The budget in the model's unit of memory: a solver's tolerance of 1e-6 is then a billionth."""
 
 _MOST_FREE = 2_000_000
@@ -80,6 +82,14 @@ class FrontierProgram:
     def computable(self, t: int) -> list[int]:
         """The nodes that stage t may compute, in input order."""
         return [int(k) for k in np.flatnonzero(self.R[t] != ZERO)]
+
+    def readers(self, t: int) -> dict[int, list[int]]:
+        """For every value, the nodes that stage t may compute and that then read it."""
+        readers: dict[int, list[int]] = {}
+        for k in self.computable(t):
+            for i in self.graph.nodes[k].dependencies:
+                readers.setdefault(i, []).append(k)
+        return readers
 
     def cost(self, objective: float) -> float:
         """The objective in the graph's unit of cost."""
@@ -131,12 +141,18 @@ def build_frontier(
     activation_budget: float,
     *,
     printed: bool = False,
+    watched: Container[int] | None = None,
+    tight: bool = True,
     deadline: float = math.inf,
 ) -> FrontierProgram:
     """Equation (9) for `graph` under `activation_budget` bytes, `fixed_bytes` not included.
 
     Args:
         printed: the form as printed; see the module.
+        watched: stages whose memory is limited at every node that they compute, all by default. If
+            they are given, so is what is retained after each stage; a relaxation of (9).
+        tight: of what is retained, limit it beside what the last node of the stage needs. This is
+            implied by (9) for whole numbers only.
         deadline: as `time.monotonic` counts.
 
     Raises:
@@ -155,7 +171,10 @@ def build_frontier(
                     cost = graph.nodes[i].cost / draft.cost_unit
                     draft.R[t, i] = draft.build.column(cost, integer=True)
         draft.R[t, t] = draft.build.column(lower=1.0)  # (8)
-    return _with_rows(draft, printed, deadline)
+    if watched is not None:
+        for t in range(first_stage, n - 1):
+            _add_retained(draft, t, tight)
+    return _with_rows(draft, printed, range(n) if watched is None else watched, deadline)
 
 
 def build_unpartitioned(
@@ -199,7 +218,7 @@ def build_unpartitioned(
         for t in range(n if i and order == "fixed" else 0):
             earlier = draft.R[: t + 1, i - 1]
             draft.build.row((draft.R[t, i], *earlier), [1.0] + [-1.0] * len(earlier), upper=0)
-    return _with_rows(draft, printed, deadline)
+    return _with_rows(draft, printed, range(n), deadline)
 
 
 def fits_in_memory(graph: ComputationGraph) -> bool:
@@ -220,7 +239,7 @@ def _draft(
     shape = (len(graph), len(graph))
     return FrontierProgram(
         graph,
-        memory_unit=activation_budget / _BUDGET,
+        memory_unit=activation_budget / BUDGET,
         cost_unit=graph.one_pass_cost / 1000 or 1.0,
         fixed_cost=fixed_cost,
         first_stage=first_stage,
@@ -229,14 +248,17 @@ def _draft(
     )
 
 
-def _with_rows(draft: FrontierProgram, printed: bool, deadline: float) -> FrontierProgram:
+def _with_rows(
+    draft: FrontierProgram, printed: bool, watched: Container[int], deadline: float
+) -> FrontierProgram:
     """With the constraints of every stage that is modelled."""
     for t in range(draft.first_stage, len(draft.graph)):
         if time.monotonic() > deadline:
             raise OutOfTimeError
         _add_correctness(draft, t, printed)
-        (_add_printed_free if printed else _add_free)(draft, t)
-        _add_memory(draft, t)
+        if t in watched:
+            (_add_printed_free if printed else _add_free)(draft, t)
+            _add_memory(draft, t)
     return draft
 
 
@@ -262,15 +284,6 @@ def _add_correctness(draft: FrontierProgram, t: int, printed: bool) -> None:
             build.row((R[t, i], S[t, i]), (1, 1), upper=1)
 
 
-def _readers(draft: FrontierProgram, t: int) -> dict[int, list[int]]:
-    """For every value, the nodes that stage t may compute and that then read it."""
-    readers: dict[int, list[int]] = {}
-    for k in draft.computable(t):
-        for i in draft.graph.nodes[k].dependencies:
-            readers.setdefault(i, []).append(k)
-    return readers
-
-
 def _add_free(draft: FrontierProgram, t: int) -> None:
     """(5), linearized: a value is freed after its last reader in the stage, unless retained.
 
@@ -280,7 +293,7 @@ def _add_free(draft: FrontierProgram, t: int) -> None:
     R, S, build = draft.R, draft.S, draft.build
     n = len(draft.graph)
     last_is_sure = build.lower[R[t, t]] == 1.0
-    for i, readers in _readers(draft, t).items():
+    for i, readers in draft.readers(t).items():
         if last_is_sure and readers[-1] == t:
             continue
         columns = [build.column() for _ in readers]
@@ -300,7 +313,7 @@ def _add_printed_free(draft: FrontierProgram, t: int) -> None:
     """(7b) and (7c) as printed, h = (1 − R[t, k]) + S[t+1, i] + Σ of later readers' R[t, j]."""
     R, S, build = draft.R, draft.S, draft.build
     n = len(draft.graph)
-    for i, readers in _readers(draft, t).items():
+    for i, readers in draft.readers(t).items():
         for place, k in enumerate(readers):
             free = draft.free[t, i, k] = build.column(integer=True)
             later = [R[t, j] for j in readers[place + 1 :]]
@@ -312,6 +325,19 @@ def _add_printed_free(draft: FrontierProgram, t: int) -> None:
             build.row(columns, (most, -1, *ones), upper=most - 1)  # (7c)
 
 
+def _add_retained(draft: FrontierProgram, t: int, tight: bool) -> None:
+    """(2): what is retained after stage t; if `tight`, beside v_t and what v_t reads."""
+    graph = draft.graph
+    memories = graph.memories / draft.memory_unit
+    there = {t, *graph.nodes[t].dependencies} if tight else set()
+    used = sum(memories[i] for i in there)
+    if tight:
+        used += graph.nodes[t].workspace / draft.memory_unit
+    beside = [i for i in range(t + 1) if i not in there]
+    columns, values = draft.S[t + 1, beside], memories[beside]
+    draft.build.row(columns.tolist(), values.tolist(), upper=BUDGET - used)
+
+
 def _add_memory(draft: FrontierProgram, t: int) -> None:
     """(2), (3) and (4): U[t, k] over the nodes k that the stage may compute, and its limit."""
     graph, R, build = draft.graph, draft.R, draft.build
@@ -319,12 +345,12 @@ def _add_memory(draft: FrontierProgram, t: int) -> None:
     columns = [int(column) for column in draft.S[t]]
     values = [float(memory) for memory in memories]
     for k in draft.computable(t):
-        used = draft.used[t, k] = build.column(upper=_BUDGET)
+        used = draft.used[t, k] = build.column(upper=BUDGET)
         terms = [-value for value in values]
         build.row((used, *columns, R[t, k]), (1, *terms, -memories[k]), 0, 0)
         if graph.nodes[k].workspace:
             workspace = graph.nodes[k].workspace / draft.memory_unit
-            build.row((used, R[t, k]), (1, workspace), upper=_BUDGET)
+            build.row((used, R[t, k]), (1, workspace), upper=BUDGET)
         freed = [i for i in graph.nodes[k].dependencies if (t, i, k) in draft.free]
         columns = [used, *(draft.free[t, i, k] for i in freed)]
         values = [1.0, *(-float(memories[i]) for i in freed)]

@@ -1,23 +1,20 @@
-"""The LP relaxation of equation (9): a lower bound, and schedules rounded from it (section 5)."""
+"""Two-phase rounding: schedules from the LP relaxation of equation (9) (section 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from solvers.checkmate.formulation import OutOfTimeError, build_frontier, fits_in_memory
+from solvers.checkmate.lp_relaxation import LpOptimum, relax
 from solvers.checkmate.milp import EXPRESSIBLE, RULES_SECONDS, RULES_SHARE
 from solvers.checkmate.repair import repair
 from solvers.checkpointing.incumbent import BY_RULE, Best, Incumbent
-from solvers.cutting_planes.fixed_order import solve_cutting_planes
 from solvers.errors import SolverError
 from solvers.graph import BoolMatrix, Schedule, input_order_peak, simulate
 from solvers.graph.matrices import least_recomputation
 from solvers.problem import Problem, Solution, answer
 from solvers.programs.linear_program import Vector
-from solvers.programs.optimize import optimize
 
 _EPSILONS = (0.1, 0.0, 0.05, 0.2, 0.3)
 """Shares of the budget that the LP does not get; the paper's first."""
@@ -28,72 +25,15 @@ _THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9, 0.2, 0.4, 0.6, 0.8, 0.01, 0.99)
 _SAMPLES = 20
 """Random roundings of each S*."""
 
-_LP_SHARE = 0.5
-"""Share of the time that the LP gets before another bound is asked for."""
-
-
-@dataclass(frozen=True)
-class LpOptimum:
-    """The optimum of the LP relaxation: S* of shape (n, n), and the bound as a cost.
-
-    Either is None where it is not known.
-    """
-
-    S: Vector | None
-    bound: float | None
-
-
-def relax(problem: Problem, epsilon: float = 0.0, incumbent: Incumbent | None = None) -> LpOptimum:
-    """Solve the LP relaxation of (9) with (1 − ε) of the memory; `incumbent` works meanwhile.
-
-    The bound is proved by the multipliers of the LP, so it contains no tolerance of the backend. It
-    holds for `problem` if ε = 0.
-    """
-    if not fits_in_memory(problem.graph):
-        return LpOptimum(None, None)
-    memory = (1 - epsilon) * problem.activation_budget
-    try:
-        program = build_frontier(problem.graph, memory, deadline=problem.deadline)
-    except OutOfTimeError:
-        return LpOptimum(None, None)
-
-    def wait() -> None:
-        if incumbent is not None:
-            incumbent.work(RULES_SECONDS)
-        problem.report(None, None, f"LP relaxation, ε = {epsilon}")
-
-    result = optimize(problem, program.model.relaxed(), while_waiting=wait)
-    S = None if result.values is None else program.matrices(result.values)[1]
-    return LpOptimum(S, program.lower_bound(result.bound))
-
-
-def solve_lp_bound(problem: Problem) -> Solution:
-    """The optimum of the LP relaxation of (9) as a lower bound; no schedule.
-
-    Where the LP takes more than half of the time, the bound of `cutting_planes` is given instead.
-    """
-    graph, name = problem.graph, "lp_bound"
-    if input_order_peak(graph) <= problem.budget:
-        return answer(problem, name, None, bound=graph.one_pass_cost, note="a bound only")
-    if problem.is_hopeless:
-        return answer(problem, name, None)
-    optimum = relax(replace(problem, time_limit=_LP_SHARE * problem.time_limit))
-    if optimum.S is not None:
-        return answer(
-            problem, name, None, bound=optimum.bound, among=EXPRESSIBLE, note="a bound only"
-        )
-    bound = solve_cutting_planes(replace(problem, options={})).bound
-    note = "a bound only; the LP took too long, this one is of cutting_planes"
-    return answer(problem, name, None, bound=bound, note=note)
-
 
 def solve_lp_rounding(problem: Problem) -> Solution:
     """Two-phase rounding of the LP relaxation: S rounded from S*, then the least R for it.
 
     The cheapest over several ε and thresholds, each schedule repaired where it is over budget.
     Options: `rounding`, "deterministic" (S = 1 where S* exceeds the threshold), "randomized"
-    (Bernoulli(S*), seeded) or "both"; `epsilons` and `thresholds` to search; `repair=False` for
-    rounding as published. Where nothing is rounded in time, the answer is that of the simple rules.
+    (Bernoulli(S*), seeded) or "both"; `epsilons` and `thresholds` to search; `tight=False` and
+    `repair=False` for the relaxation and the rounding as published. Where nothing is rounded in
+    time, the answer is that of the simple rules.
 
     Raises:
         SolverError: no such rounding, or the backend is missing.
@@ -113,10 +53,15 @@ def solve_lp_rounding(problem: Problem) -> Solution:
     bound: float | None = None
     best = Best(graph, problem.budget)
     tried = 0
+
+    def work() -> None:
+        incumbent.work(RULES_SECONDS)
+
     try:
         incumbent.work(RULES_SHARE * problem.seconds_left)
-        bound = relax(problem, incumbent=incumbent).bound
-        for schedule in _rounded_schedules(problem, incumbent, random):
+        optimum = relax(problem, while_waiting=work)
+        bound = optimum.bound
+        for schedule in _rounded_schedules(problem, optimum, random, work):
             tried += 1
             if best.offer(schedule):
                 problem.report(best.cost, bound, "rounding")
@@ -140,13 +85,16 @@ def solve_lp_rounding(problem: Problem) -> Solution:
 
 
 def _rounded_schedules(
-    problem: Problem, incumbent: Incumbent, random: np.random.Generator
+    problem: Problem,
+    whole: LpOptimum,
+    random: np.random.Generator,
+    while_waiting: Callable[[], None],
 ) -> Iterator[Schedule | None]:
-    """Of every rounding for every ε, until the time is up."""
+    """Of every rounding for every ε, until the time is up; `whole` is the optimum for ε = 0."""
     for epsilon in problem.options.get("epsilons", _EPSILONS):
         if problem.seconds_left == 0:
             return
-        S = relax(problem, epsilon, incumbent).S
+        S = (relax(problem, epsilon, whole.watched, while_waiting) if epsilon else whole).S
         for rounded in () if S is None else _roundings(problem, S, random):
             yield _complete(problem, rounded)
             if problem.seconds_left == 0:

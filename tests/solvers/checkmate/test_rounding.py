@@ -3,7 +3,7 @@ from hypothesis import given, settings
 
 from solvers import ComputationGraph, SolverError, Status, simulate, solve
 from solvers.checkmate.formulation import build_frontier, build_unpartitioned
-from solvers.checkmate.rounding import LpOptimum, relax
+from solvers.checkmate.lp_relaxation import LpOptimum, relax
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain, vgg16, vgg19
 from solvers.problem import Problem
@@ -80,6 +80,43 @@ def test_bound_and_rounding_enclose_the_optimum_of_networks(
     assert optimum <= simulate(graph, rounded.schedule).cost < 1.05 * optimum
 
 
+@settings(max_examples=25)
+@given(random_graphs(most=8))
+def test_limits_added_where_they_are_missed_give_the_whole_relaxation(
+    graph: ComputationGraph,
+) -> None:
+    """As published it is the optimum of all rows at once; if tight, between that and (9)'s."""
+    budget = max(1, int(0.75 * input_order_peak(graph)))
+    problem = Problem(graph, budget)
+    if problem.is_hopeless or input_order_peak(graph) <= budget:
+        return
+    program = build_frontier(graph, problem.activation_budget)
+    whole = backend("cvxpy")(program.model.relaxed(), time_limit=60)
+    published = relax(Problem(graph, budget, options={"tight": False}))
+    if whole.objective is None:
+        assert published.S is None
+        return
+    assert published.bound == pytest.approx(program.lower_bound(whole.bound), rel=1e-6)
+    tight, exact = relax(problem).bound, solve(graph, budget, "milp").cost
+    assert exact is None or tight is not None
+    if tight is not None:
+        assert published.bound <= tight + 1e-6
+        assert exact is None or tight <= exact + 1e-6
+
+
+@pytest.mark.slow
+def test_a_large_network_is_rounded() -> None:
+    graph = shared_graph("resnet50_b256_train")
+    optimum = solve(graph, 0.7, "cutting_planes", 300)
+    rounded = solve(graph, 0.7, "lp_rounding", 300, epsilons=[0.0])
+    assert optimum.cost is not None
+    assert rounded.cost is not None
+    assert rounded.bound is not None
+    assert "roundings" in rounded.statistics
+    assert graph.one_pass_cost < rounded.bound <= optimum.cost
+    assert rounded.cost < 1.05 * optimum.cost  # the published ratio
+
+
 @pytest.mark.slow
 def test_rounding_is_near_the_optimum_of_the_unet() -> None:
     graph = shared_graph("unet_b32_train")
@@ -98,6 +135,7 @@ def test_rounding_as_published_misses_the_budget_of_the_unet() -> None:
         rounding="deterministic",
         epsilons=[0.1],
         thresholds=[0.5],
+        tight=False,
         repair=False,
     )
     assert published.schedule is None
@@ -128,7 +166,9 @@ def test_less_memory_for_the_relaxation_raises_it() -> None:
 def test_where_the_relaxation_takes_too_long_cutting_planes_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("solvers.checkmate.rounding.relax", lambda problem: LpOptimum(None, None))
+    monkeypatch.setattr(
+        "solvers.checkmate.lp_relaxation.relax", lambda problem: LpOptimum(None, None)
+    )
     solution = solve(unit_chain(8), 5, "lp_bound")
     assert solution.bound == pytest.approx(22, rel=1e-4)
     assert "cutting_planes" in solution.note
