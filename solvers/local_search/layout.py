@@ -51,8 +51,8 @@ def empty_state(graph: ComputationGraph, order: Order, seed: int) -> SearchState
         expires=links(inverse(expired_by)),
         node_at=np.full(positions, EMPTY, dtype=np.int64),
         times_computed=np.zeros(n, dtype=np.int64),
-        position=np.zeros((n, most_computations(n)), dtype=np.int64),
-        last_read=np.zeros((n, most_computations(n)), dtype=np.int64),
+        position=np.zeros((n, settings.MOST_COMPUTATIONS), dtype=np.int64),
+        last_read=np.zeros((n, settings.MOST_COMPUTATIONS), dtype=np.int64),
         recomputed=np.zeros(n, dtype=np.int64),
         recomputed_index=np.zeros(n, dtype=np.int64),
         total_cost=np.zeros(1),
@@ -67,14 +67,6 @@ def empty_state(graph: ComputationGraph, order: Order, seed: int) -> SearchState
         dragged=np.zeros((2 * settings.MOST_DRAGGED, 2), dtype=np.int64),
         journal=np.zeros((settings.JOURNAL_LENGTH, 3), dtype=np.int64),
         best=np.zeros(positions, dtype=np.int64),
-    )
-
-
-def most_computations(n: int) -> int:
-    """How often one of `n` nodes may be computed; more room makes every move slower."""
-    return min(
-        settings.MOST_COMPUTATIONS,
-        max(settings.FEWEST_COMPUTATIONS, settings.COMPUTATIONS_SHARED // max(1, n)),
     )
 
 

@@ -8,9 +8,7 @@ POSITIONS_PER_NODE = 4  # positions per node of a large graph
 SMALL_GRAPH = 1000  # nodes up to which a graph counts as small
 SMALL_GRAPH_POSITIONS = 8  # positions per node of a small graph
 MOST_FILLED = 0.8  # share of the positions up to which moves add computations
-COMPUTATIONS_SHARED = 2000  # computations of one node that are allowed, × nodes of the graph
-FEWEST_COMPUTATIONS = 16  # the same, at least, on large graphs
-MOST_COMPUTATIONS = 20  # the same, at most, on small graphs
+MOST_COMPUTATIONS = 20  # computations of one node that are allowed; each makes a move slower
 JOURNAL_LENGTH = 4096  # changes that one move can take back
 
 # Choice of a move, in percent; what is left to 100 shifts one computation

@@ -10,7 +10,6 @@ from solvers.checkpointing.incumbent import Incumbent
 from solvers.graph import ComputationGraph, Schedule
 from solvers.local_search import settings
 from solvers.local_search.chain import compile_kernels
-from solvers.local_search.layout import most_computations
 from solvers.local_search.least_memory import least_memory_found
 from solvers.local_search.search import Search, Start, moves_per_round, starts_of
 from solvers.problem import Problem, Solution, answer
@@ -19,7 +18,7 @@ from solvers.problem import Problem, Solution, answer
 def solve_search(problem: Problem) -> Solution:
     """Local search until the time limit, or until it no longer helps.
 
-    It computes a node at most 16 to 20 times. Long chains need more where the budget is near the
+    It computes a node at most 20 times. Long chains need more where the budget is near the
     least possible, so heuristics, which have no such limit, are asked as well.
 
     Option: `starts`, schedules in the same order that are known.
@@ -92,7 +91,7 @@ def _improve(search: Search, problem: Problem, deadline: float) -> None:
 
 def limit_note(graph: ComputationGraph, schedule: Schedule | None) -> str:
     """What to say where a schedule reaches the most computations of one node, or there is none."""
-    most = most_computations(len(graph))
+    most = settings.MOST_COMPUTATIONS
     if not len(graph) or (schedule is not None and np.bincount(schedule.steps).max() < most):
         return ""
     what = "none was found" if schedule is None else "it may be better without that limit"

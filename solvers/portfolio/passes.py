@@ -53,8 +53,11 @@ class InOrder:
 class Passes:
     """The cutting planes, one pass at a time, and what they have proved.
 
-    They work in the input order. For a question about any order they take turns with those in the
-    order of the incumbent, and end in the input order once no schedule in it can be cheaper.
+    They work in the input order. While the search has nothing under budget, every second one is
+    about where its leanest schedule is over, and what that one has learned is not built on.
+
+    For a question about any order they take turns with those in the order of the incumbent, and end
+    in the input order once no schedule in it can be cheaper.
 
     Attributes:
         search: holds the incumbent of the whole portfolio.
@@ -81,6 +84,7 @@ class Passes:
         self._input = self._begun(tuple(range(len(problem.graph))))
         self._other: InOrder | None = None  # in the order of the incumbent, or of one before it
         self._last: InOrder | None = None  # whose pass runs, or was the last one
+        self._is_aside = False  # whether that is about where the search is stuck
 
     def _begun(self, order: tuple[int, ...]) -> InOrder:
         problem = self.problem
@@ -107,18 +111,33 @@ class Passes:
         left = max(0.1, deadline - time.monotonic())
         longest = max(settings.SHORTEST_PASS, settings.PASS_SHARE * left)
         limit = left
-        if is_first_look:
+        question, state = passes.question, passes.state
+        self._is_aside = self._is_stuck and not self._is_aside
+        if self._is_aside:
+            assert search.leanest is not None
+            limit = min(left, max(settings.SHORTEST_PASS, settings.ASIDE_SHARE * left))
+            state = fixed_order.about(question, state, search.leanest)
+            # The steps may be those of the time before: by another seed the answer is another.
+            question = replace(question, seed=question.seed + search.rounds)
+        elif is_first_look:
             limit = min(left, settings.SHORTEST_PASS)
-        elif self.is_free and (passes is self._input or not passes.is_cut_short):
+        elif self._is_stuck or (
+            self.is_free and (passes is self._input or not passes.is_cut_short)
+        ):
             limit = min(left, longest)
         self._last = passes
         self.running = self._pool.submit(
-            _short_passes, passes.question, passes.state, limit, passes.numbered(search.schedule)
+            _short_passes, question, state, limit, passes.numbered(search.schedule)
         )
         if is_first_look:
             self.bounding = self._pool.submit(
                 free_order_bound, problem.graph, problem.budget, self._backend, longest
             )
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether in a fixed order the search has begun, and nothing is under budget."""
+        return not self.is_free and self.search.rounds > 0 and self.search.schedule is None
 
     def _next(self) -> InOrder | None:
         """Whose turn it is where the order is free: not that of the last pass, if both may gain."""
@@ -154,17 +173,20 @@ class Passes:
         passes = self._last
         assert passes is not None
         found, self.running = self.running.result(), None
-        # One more try with all the time that is left; a second one would not have more.
-        may_try_again = not passes.is_cut_short and not (self.is_free and passes is self._input)
-        is_over = found.exhausted or (found.cut_short and not may_try_again)
-        passes.state = None if is_over else found.state
         passes.bound = max(passes.bound, found.state.bound)
-        passes.is_cut_short = found.cut_short
         self.infeasible = self.infeasible or (found.infeasible and not self.is_free)
         for numbered in found.schedules:
             schedule = Schedule(passes.order[node] for node in numbered.steps)
             if not self.search.offer(schedule) and self.search.fits(schedule):
                 self.proposal = schedule
+        if self._is_aside:
+            return True
+        # One more try with all the time that is left; a second one would not have more.
+        is_brief = self._is_stuck or (self.is_free and passes is self._input)
+        may_try_again = self._is_stuck or not (passes.is_cut_short or is_brief)
+        is_over = found.exhausted or (found.cut_short and not may_try_again)
+        passes.state = None if is_over else found.state
+        passes.is_cut_short = found.cut_short
         return True
 
     def bound_for(self, schedule: Schedule | None) -> float:

@@ -16,6 +16,9 @@ WORTH = 2e-4
 SHORTEST_PASS, PASS_SHARE = 3.0, 0.4
 """What a pass gets in a free order: seconds at least, and share of the time left."""
 
+ASIDE_SHARE = 0.1
+"""Share of the time left that a pass gets about where the search is stuck."""
+
 SHORT_PASSES = 1.0
 """Seconds in which passes follow each other at once: a round of the search takes longer."""
 

@@ -19,7 +19,7 @@ from solvers.problem import Problem, Solution, answer
 def solve_auto(problem: Problem) -> Solution:
     """The best schedule found within the time limit; see the module.
 
-    The search computes a node at most 16 to 20 times. Long chains need more where the budget is
+    The search computes a node at most 20 times. Long chains need more where the budget is
     near the least possible, so heuristics, which have no such limit, are asked as well.
 
     Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.

@@ -8,6 +8,7 @@ from solvers.graph.layer_graphs import unit_chain
 from solvers.local_search.chain import compile_kernels
 from solvers.problem import Enough
 from tests.brute_force import budgets, cheapest, check_against_truth, random_graph
+from tests.graphs import shared_graph
 from tests.messages import raises
 
 
@@ -109,3 +110,18 @@ def test_a_chain_that_needs_more_recomputations_than_the_search_has_room_for(sol
     # The proof, where there is one, holds for every number of recomputations.
     proved = solution.status is Status.OPTIMAL
     assert proved or "a node at most 20 times" in solution.note
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_where_local_moves_get_stuck_relaxations_are_about_that_place(seed: int) -> None:
+    """Its least peak by moves alone is 0.6 % above this budget: five values change at once."""
+
+    def stop(progress: Progress) -> None:
+        if progress.cost is not None:
+            raise Enough
+
+    graph = shared_graph("random_layered_n250")
+    solution = solve(graph, 0.7, "auto", 600, seed=seed, on_progress=stop)
+    assert solution.schedule is not None
+    assert simulate(graph, solution.schedule).peak <= 0.7 * input_order_peak(graph)
