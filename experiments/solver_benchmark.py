@@ -6,8 +6,9 @@
 Groups: `paper`, seven networks of the paper as layer graphs; `layered`, random layered graphs
 of 100 to 1,000 nodes; `steps`, real train steps; `large`, steps of 3,000 to 5,000 nodes; `size`,
 10,000 nodes. The paper's networks and the steps are built with Keras, so they need TensorFlow.
-With several seeds the figures are medians. Beside the table: a CSV file, and a plot of gap against
-time, a panel for each group, in the folder results/.
+With several seeds the figures are medians. A question about any order begins with what was found
+for the input order under the same budget, where that was asked before. Beside the table: a CSV
+file, and a plot of gap against time, a panel for each group, in the folder results/.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from solvers import (
     CheckmateError,
     ComputationGraph,
     Progress,
+    Schedule,
     Solution,
     SolverError,
     find_solver,
@@ -165,13 +167,25 @@ _QUESTIONS: dict[str, Callable[[], Iterator[Question]]] = {
 }
 
 
-def ask(question: Question, solver: str, seeds: int) -> tuple[Row, list[Point]]:
-    """Put `question` to `solver` with every seed; the medians, and the first seed's curve."""
+Known = dict[tuple[str, int, str, int], Schedule]
+"""By graph, budget, solver and seed: the schedule that was found for the input order."""
+
+
+def ask(question: Question, solver: str, seeds: int, known: Known) -> tuple[Row, list[Point]]:
+    """Put `question` to `solver` with every seed; the medians, and the first seed's curve.
+
+    Args:
+        known: where a free question may begin; fixed ones add theirs.
+    """
     answers: list[Solution] = []
     curves: list[list[Point]] = []
     graph = question.graph
     for seed in range(seeds):
         told: list[Progress] = []
+        key = (graph.name, question.budget, solver, seed)
+        options: dict[str, Any] = {}
+        if question.order == "free" and key in known:
+            options["starts"] = [known[key]]
         answer = solve(
             graph,
             question.budget / 100,
@@ -180,7 +194,11 @@ def ask(question: Question, solver: str, seeds: int) -> tuple[Row, list[Point]]:
             order=question.order,
             seed=seed,
             on_progress=told.append,
+            **options,
         )
+        may_start = "starts" in find_solver(solver).options
+        if may_start and question.order == "fixed" and answer.schedule is not None:
+            known[key] = answer.schedule
         answers.append(answer)
         curves.append(curve(graph, told, answer))
     ends = [points[-1] for points in curves if points]
@@ -292,13 +310,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     console = Console(width=80, highlight=False)
     rows: list[Row] = []
+    known: Known = {}
     curves: dict[str, dict[str, list[list[Point]]]] = {}
     with console.status("solving") as status:
         for group, question in questions(options):
             for solver in options.solver:
                 status.update(f"{question.title}: {solver}")
                 try:
-                    row, points = ask(question, solver, options.seeds)
+                    row, points = ask(question, solver, options.seeds, known)
                 except SolverError as error:
                     console.print(f"{question.title}: {error}")
                     continue

@@ -21,7 +21,8 @@ def solve_search(problem: Problem) -> Solution:
     It computes a node at most 20 times. Long chains need more where the budget is near the
     least possible, so heuristics, which have no such limit, are asked as well.
 
-    Option: `starts`, schedules in the same order that are known.
+    Option: `starts`, schedules that are known, in the input order where that is kept: the
+    answer is never dearer than one of them that is under budget.
     """
     graph = problem.graph
     deadline = problem.deadline + compile_kernels()

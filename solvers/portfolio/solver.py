@@ -19,10 +19,12 @@ from solvers.problem import Problem, Solution, answer
 def solve_auto(problem: Problem) -> Solution:
     """The best schedule found within the time limit; see the module.
 
-    The search computes a node at most 20 times. Long chains need more where the budget is
-    near the least possible, so heuristics, which have no such limit, are asked as well.
+    The search computes a node at most 20 times. Long chains need more where the budget is near the
+    least possible, so heuristics, which have no such limit, are asked as well.
 
-    Options: `backend`, the MILP solver; `starts`, schedules in the same order that are known.
+    Options: `backend`, the MILP solver; `starts`, known schedules, in the input order where
+    it is kept. The answer is never dearer than one of them that is under budget: a free question
+    that starts from the fixed one's answer is answered at least as well.
 
     Raises:
         SolverError: the backend is missing or fails.

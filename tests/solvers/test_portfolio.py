@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.layered_graphs import layered_graph
 from solvers import Progress, SolverError, Status, simulate, solve
 from solvers.graph import input_order_peak
 from solvers.graph.layer_graphs import unit_chain
@@ -26,6 +27,21 @@ def test_right_about_tiny_graphs(order: str) -> None:
                 solution = replace(solution, bound=None)
             check_against_truth(solution, truth)
             assert truth is None or solution.schedule is not None
+
+
+@pytest.mark.parametrize("solver", ["auto", "search"])
+def test_a_free_order_that_starts_from_a_fixed_one_is_never_dearer(solver: str) -> None:
+    graphs = [random_graph(seed, most_nodes=9) for seed in range(200, 206)]
+    for graph in (*graphs, layered_graph(50, 110)):
+        budget = int(0.7 * input_order_peak(graph))
+        fixed = solve(graph, budget, "auto", 0.5)
+        if fixed.schedule is None:
+            continue
+        free = solve(graph, budget, solver, 0.2, order="free", starts=[fixed.schedule])
+        assert free.schedule is not None
+        assert free.cost is not None
+        assert fixed.cost is not None
+        assert free.cost <= fixed.cost
 
 
 def test_one_pass_is_enough_at_once() -> None:
