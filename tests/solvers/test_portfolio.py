@@ -129,8 +129,7 @@ def test_a_chain_that_needs_more_recomputations_than_the_search_has_room_for(sol
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_where_local_moves_get_stuck_relaxations_are_about_that_place(seed: int) -> None:
+def test_where_local_moves_get_stuck_relaxations_are_about_that_place() -> None:
     """Its least peak by moves alone is 0.6 % above this budget: five values change at once."""
 
     def stop(progress: Progress) -> None:
@@ -138,6 +137,6 @@ def test_where_local_moves_get_stuck_relaxations_are_about_that_place(seed: int)
             raise Enough
 
     graph = shared_graph("random_layered_n250")
-    solution = solve(graph, 0.7, "auto", 600, seed=seed, on_progress=stop)
+    solution = solve(graph, 0.7, "auto", 300, on_progress=stop)
     assert solution.schedule is not None
     assert simulate(graph, solution.schedule).peak <= 0.7 * input_order_peak(graph)
