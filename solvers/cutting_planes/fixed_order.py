@@ -139,19 +139,6 @@ def first_critical_steps(question: Question, count: int) -> tuple[int, ...]:
     return tuple(int(part[np.argmax(timeline[part])]) for part in parts if len(part))
 
 
-def state_about(question: Question, state: State, stuck: Schedule) -> State:
-    """`state`, beginning again from few steps and those where `stuck` is over budget.
-
-    For a search that finds nothing under budget: what a relaxation retains at these steps can be,
-    and local moves may not get there.
-    """
-    over = np.flatnonzero(simulate(question.graph, stuck).timeline > question.budget)
-    reached = np.maximum.accumulate(stuck.steps)
-    few = first_critical_steps(question, FEW_STEPS)
-    steps = tuple(sorted({*few, *(int(reached[step]) for step in over)}))
-    return replace(state, constraints=Constraints(steps), is_careful=True, solved=None)
-
-
 def about(question: Question, state: State, stuck: Schedule) -> State:
     """`state`, beginning again from few steps and those where `stuck` is over budget most.
 
@@ -159,10 +146,11 @@ def about(question: Question, state: State, stuck: Schedule) -> State:
     there: local moves do not get to that, and a relaxation with these steps does.
     """
     graph = question.graph
+    few = 1 if len(graph) > LARGE else FEW_STEPS
     excess = simulate(graph, stuck).timeline - graph.fixed_bytes - question.budget
     stages = np.maximum.accumulate(stuck.steps)
-    worst = [step for step in np.argsort(-excess, kind="stable")[:FEW_STEPS] if excess[step] > 0]
-    steps = {*first_critical_steps(question, FEW_STEPS), *(int(stages[step]) for step in worst)}
+    worst = [step for step in np.argsort(-excess, kind="stable")[:few] if excess[step] > 0]
+    steps = {*first_critical_steps(question, few), *(int(stages[step]) for step in worst)}
     constraints = Constraints(tuple(sorted(steps)))
     return replace(state, constraints=constraints, is_careful=True, solved=None)
 
