@@ -70,7 +70,7 @@ def relax(
     Example:
         >>> from solvers.graph.layer_graphs import unit_chain
         >>> relax(Problem(unit_chain(8), 5)).bound
-        20.0
+        22.0
     """
     if not fits_in_memory(problem.graph):
         return LpOptimum(None, None)
