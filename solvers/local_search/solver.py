@@ -21,8 +21,7 @@ def solve_search(problem: Problem) -> Solution:
     It computes a node at most 20 times. Long chains need more where the budget is near the
     least possible, so heuristics, which have no such limit, are asked as well.
 
-    Option: `starts`, schedules that are known, in the input order where that is kept: the
-    answer is never dearer than one of them that is under budget.
+    Option: `starts`, as of `auto`.
     """
     graph = problem.graph
     deadline = problem.deadline + compile_kernels()

@@ -182,8 +182,8 @@ class Passes:
         if self._is_aside:
             return True
         # One more try with all the time that is left; a second one would not have more.
-        is_brief = self._is_stuck or (self.is_free and passes is self._input)
-        may_try_again = self._is_stuck or not (passes.is_cut_short or is_brief)
+        has_had_it = passes.is_cut_short or (self.is_free and passes is self._input)
+        may_try_again = self._is_stuck or not has_had_it
         is_over = found.exhausted or (found.cut_short and not may_try_again)
         passes.state = None if is_over else found.state
         passes.is_cut_short = found.cut_short

@@ -22,9 +22,8 @@ def solve_auto(problem: Problem) -> Solution:
     The search computes a node at most 20 times. Long chains need more where the budget is near the
     least possible, so heuristics, which have no such limit, are asked as well.
 
-    Options: `backend`, the MILP solver; `starts`, known schedules, in the input order where
-    it is kept. The answer is never dearer than one of them that is under budget: a free question
-    that starts from the fixed one's answer is answered at least as well.
+    Options: `backend`, the MILP solver; `starts`, known schedules to begin with, in the input order
+    if the question is about that order. The answer is never dearer than a start under budget.
 
     Raises:
         SolverError: the backend is missing or fails.
