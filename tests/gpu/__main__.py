@@ -37,6 +37,8 @@ def _over_the_stand_in() -> dict[str, str]:
     libraries = Path(sys.prefix) / "stand-in"
     build.build(_folder("tensorflow"), libraries)
     return {
+        # As users have it. In regions that grow, what is wasted differs from process to process.
+        "TF_FORCE_GPU_ALLOW_GROWTH": "false",
         "LD_LIBRARY_PATH": str(libraries),
         # Quoted, for spaces. Kernels that do nothing are all as fast; trying them takes 20 s.
         "XLA_FLAGS": f"--xla_gpu_cuda_data_dir='{_folder('nvidia.cuda_nvcc')}'"
@@ -47,7 +49,7 @@ def _over_the_stand_in() -> dict[str, str]:
 def main() -> None:
     """Become pytest, or say why not."""
     settings = {
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",  # beside the processes that tests start
         # Else one convolution of a large image may need more than all the rest of a step.
         "TF_CUDNN_WORKSPACE_LIMIT_IN_MB": "256",
         "PYTHONPATH": str(_ROOT),
