@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from checkmate_tf.devices.device import Device, Order
 from checkmate_tf.program.instructions import START, Instruction, Instructions, Kernel, Tie
+from checkmate_tf.program.masks import computed_masks
 from checkmate_tf.program.max_pool_gradient import EmitterForXLA
 from checkmate_tf.program.ordered_bodies import attributes_in_order
 from checkmate_tf.program.ties import kept, tied, zero_after
@@ -49,6 +50,9 @@ def emit(
     given = [*arguments, *program.concrete.captured_inputs]
     for placeholder, value in zip(program.concrete.inputs, given, strict=True):
         emitter.provide(placeholder, value)
+    if device.order is not Order.COMPILED:
+        for mask, value in computed_masks(program, device.name):
+            emitter.provide(mask, emitter.target.capture(value))
     emission = Emission(program, emitter)
     emission.run(instructions)
     return [emission.of(each) for each in program.concrete.outputs]

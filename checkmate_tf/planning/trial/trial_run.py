@@ -46,6 +46,7 @@ from checkmate_tf.planning.trial.variable_copies import (
     written_bytes,
 )
 from checkmate_tf.planning.variable_places import gaps_filled, variables_aside
+from checkmate_tf.program.masks import mask_bytes
 from checkmate_tf.program.rewrite import as_function
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.program import Program
@@ -281,7 +282,8 @@ class _Added:
 
     Attributes:
         before: bytes that are held before each but the first, the step's inputs among them.
-        constants: bytes of them that the first step has left, as TensorFlow's constants.
+        constants: bytes of them that the first step has left, as TensorFlow's constants, and those
+            that the function has captured.
         peaks: bytes that each step adds to those at most.
         scatter: see `TrialRun`.
         first: as `peaks`, of a step before them in which the device tried kernels, if any.
@@ -321,7 +323,7 @@ def _added(
     step, out of the way.
     """
     gc.collect()  # functions that were tried before hold the constants that TensorFlow made there
-    before = held_bytes() or 0
+    before = (held_bytes() or 0) - mask_bytes(function, program)
     with variables_aside(function) as aside:
         return _added_by_copies(
             program, function, steps, says_enough, arriving, before, aside, ends or _repeat
@@ -344,13 +346,14 @@ def _added_by_copies(
     except tf.errors.ResourceExhaustedError as error:
         raise TrialRunError(_NO_ROOM, may_pass=True) from error
     copied, device = copied_bytes(copies), current_device()
+    masks = mask_bytes(function, program)
     try:
         made_up = program.argument_bytes
         arriving = made_up if arriving is None else arriving
         several = in_place and arriving > made_up
         # Where the step's own are on the device already, nothing may take another piece of it.
         arguments = made_up_arguments(program, several or (in_place and arriving == 0))
-        beside = (held_bytes() or 0) if in_place else before + copied + made_up
+        beside = (held_bytes() or 0) - masks if in_place else before + copied + made_up
         before += arriving
         batches: Iterator[Any] = repeat(arguments)
         peaks, seconds = list[int](), list[float]()
