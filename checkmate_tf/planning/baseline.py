@@ -11,7 +11,7 @@ from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.measure import counts_small_buffers
 from checkmate_tf.graph.extraction import Extraction
 from checkmate_tf.phases import phase
-from checkmate_tf.planning.settings import ROOM_FOR_UNCHANGED
+from checkmate_tf.planning.settings import HOPELESS, ROOM_FOR_UNCHANGED
 from checkmate_tf.planning.trial.trial_run import TrialRunError, run_unchanged, why_no_trial
 from checkmate_tf.program.unchanged import forecast_unchanged
 from solvers import ComputationGraph, format_bytes
@@ -143,6 +143,7 @@ def _tried(extracted: Extraction, expected: Baseline) -> Baseline:
         if why := why_no_trial(extracted):
             raise TrialRunError(why)
         _refuse_beyond(_room_for(expected))
+        _refuse_hopeless(expected.forecast)
         with phase("trials"):
             run = run_unchanged(extracted)
         added = current_device().peak_of_unchanged(run.added)
@@ -173,3 +174,10 @@ def _refuse_beyond(size: float) -> None:
     if left is not None and size > left:
         why = f"it might need {format_bytes(size, left)} of {format_bytes(left, size)} left"
         raise TrialRunError(why, may_pass=True)
+
+
+def _refuse_hopeless(size: int) -> None:
+    room = current_device().room()
+    if room is not None and size > HOPELESS * room.bytes:
+        has = f"the device can hold {format_bytes(room.bytes, size)}"
+        raise TrialRunError(f"it needs some {format_bytes(size, room.bytes)}, and {has}")

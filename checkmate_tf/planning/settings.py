@@ -144,6 +144,10 @@ ROOM_FOR_UNCHANGED = 2.0
 """Multiple of what the unchanged step is expected to add to what is held: it runs only where so
 much memory is left, for it may need more than is expected of it."""
 
+HOPELESS = 1.5
+"""Multiple of what the device can hold: an unchanged step that is expected to need more does not
+run, for it can only exhaust the memory, after minutes of preparation if it is large."""
+
 # Plain steps and others, timed in turn (`step_times`, `trial.in_turn`).
 
 COMPARED_SHARE = 0.3

@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from checkmate_tf.devices.current import current_device
+from checkmate_tf.devices.device import Room
 from checkmate_tf.devices.measure import held_bytes
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 from tests.steps import noisy_question
@@ -55,6 +57,18 @@ def test_where_it_might_not_fit_the_forecast_counts_and_that_is_said(step, monke
     kept(x)
     assert kept.plan.measured_baseline_peak is None
     assert any("peak is a forecast, for it might need" in note for note in kept.plan.notes)
+
+
+def test_what_can_only_exhaust_the_memory_does_not_run(step, monkeypatch):
+    """As on a GPU, which nothing but its own limit keeps from trying."""
+    x = tf.ones((4096, SIZE))
+    kind = type(current_device())
+    monkeypatch.setattr(kind, "left", lambda self: None)
+    monkeypatch.setattr(kind, "room", lambda self: Room(held_bytes() + (1 << 20), ()))
+    kept = checkmate_tf.rematerialize(step, **OPTIONS)
+    kept(x)
+    assert kept.plan.measured_baseline_peak is None
+    assert any("peak is a forecast, for it needs" in note for note in kept.plan.notes)
 
 
 def test_a_step_that_draws_numbers_is_measured_and_misses_none():
