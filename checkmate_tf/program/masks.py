@@ -8,6 +8,7 @@ minute for every function that has it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +20,7 @@ from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.sizes import tensor_bytes
 
 LARGE = 1 << 20
-"""Bytes from which on."""
+"""A mask of at least so many bytes is captured."""
 
 
 def computed_masks(program: Program, device: str) -> Iterator[tuple[Any, Any]]:
@@ -43,7 +44,9 @@ def computed_masks(program: Program, device: str) -> Iterator[tuple[Any, Any]]:
             made[operation.name] = emitter.create_shared(operation, inputs)
 
         for tensor in wanted:
-            finish(tensor.op, made, _name, lambda each: [n.op for n in each.inputs], make)
+            finish(
+                tensor.op, made, attrgetter("name"), lambda each: [n.op for n in each.inputs], make
+            )
         with tf.compat.v1.Session(graph=graph, config=_as_they_are()) as session:
             values = session.run([emitter.provided(tensor) for tensor in wanted])
     for tensor, value in zip(wanted, values, strict=True):
@@ -74,10 +77,6 @@ def _read_constants(program: Program) -> list[Any]:
 def _is_large(program: Program, tensor: Any) -> bool:
     shape = program.sized[tensor.op.name].outputs[tensor.value_index].shape
     return tensor.dtype == tf.bool and (shape.num_elements() or 0) >= LARGE
-
-
-def _name(operation: Any) -> str:
-    return str(operation.name)
 
 
 def _as_they_are() -> Any:

@@ -49,7 +49,8 @@ def _over_the_stand_in() -> dict[str, str]:
 def main() -> None:
     """Become pytest, or say why not."""
     settings = {
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",  # beside the processes that tests start
+        # A real GPU is shared with the processes that tests start.
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         # Else one convolution of a large image may need more than all the rest of a step.
         "TF_CUDNN_WORKSPACE_LIMIT_IN_MB": "256",
         "PYTHONPATH": str(_ROOT),

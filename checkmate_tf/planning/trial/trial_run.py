@@ -323,7 +323,7 @@ def _added(
     step, out of the way.
     """
     gc.collect()  # functions that were tried before hold the constants that TensorFlow made there
-    before = (held_bytes() or 0) - mask_bytes(function, program)
+    before = held_bytes() or 0
     with variables_aside(function) as aside:
         return _added_by_copies(
             program, function, steps, says_enough, arriving, before, aside, ends or _repeat
@@ -346,7 +346,8 @@ def _added_by_copies(
     except tf.errors.ResourceExhaustedError as error:
         raise TrialRunError(_NO_ROOM, may_pass=True) from error
     copied, device = copied_bytes(copies), current_device()
-    masks = mask_bytes(function, program)
+    masks = mask_bytes(function, program)  # these count as what the first step leaves
+    before -= masks
     try:
         made_up = program.argument_bytes
         arriving = made_up if arriving is None else arriving
