@@ -16,12 +16,13 @@ from tests.messages import codes
 SCATTER = 1.01
 """Seen: 0.14 % over the budget, of a GPT."""
 
-PLAIN_ERROR, ERROR = (-0.18, 0.03), (-0.25, 0.03)
-"""How far the forecast of a plain step and of a plan may be off, as a share of the peak. Seen:
-−12 % of a plain U-Net, which runs several operations at once, and of plans −3.5 to 0 %; on a busy
-machine, which begins operations in other orders, −13 % of a GPT's and −15 % of a ResNet50's. Of
-convolutions TensorFlow lays out the images anew for a GPU, which takes copies that no forecast
-knows: −14 %. Trial runs make up for all of it."""
+PLAIN_ERROR, ERROR, LOWEST = (-0.18, 0.05), -0.25, 0.03
+"""How far the forecast of a plain step and of a plan may be off, as a share of the peak: of a plan
+the highest of ten steps, which expects more than these five take, from below, and the lowest of
+all from above. Seen: −12 % of a plain U-Net, which runs several operations at once, and of plans
+−3.5 to 3.5 %; on a busy machine, which begins operations in other orders, −13 % of a GPT's and
+−15 % of a ResNet50's. Of convolutions TensorFlow lays out the images anew for a GPU, which takes
+copies that no forecast knows: −14 %. Trial runs make up for all of it."""
 
 
 @pytest.fixture
@@ -54,10 +55,7 @@ def test_every_step_is_within_its_budget(name, forecasts):
     assert max(peaks) <= SCATTER * plan.budget < min(plain)
     assert sum(peak > plan.budget for peak in peaks[1:]) <= len(said)
     assert set(codes(said)) <= {"over-budget-planned-again"}
-    assert is_between(plan.baseline_peak / min(plain) - 1, PLAIN_ERROR)
-    assert is_between(forecasts[plan.schedule].highest_of_ten / max(peaks) - 1, ERROR)
-
-
-def is_between(error, bounds):
-    least, most = bounds
-    return least <= error <= most
+    assert PLAIN_ERROR[0] <= plan.baseline_peak / min(plain) - 1 <= PLAIN_ERROR[1]
+    forecast = forecasts[plan.schedule]
+    assert forecast.highest_of_ten / max(peaks) - 1 >= ERROR
+    assert min(forecast.peaks) / max(peaks) - 1 <= LOWEST
