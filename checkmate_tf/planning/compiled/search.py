@@ -21,6 +21,7 @@ from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.schedule_solver import ScheduleSolver
 from checkmate_tf.planning.settings import (
     COMPILED_AIMS,
+    COMPILED_ENOUGH,
     COMPILED_LEAST_RATIO,
     COMPILED_LEAST_SAVED,
     COMPILED_MORE,
@@ -114,9 +115,8 @@ class CompiledSearch:
         if self._keeps(self.plain):
             return self.planned(self.plain)
         self._try_some()
-        keeping = [each for each in self.tried if self._keeps(each)]
-        if keeping:
-            return self.planned(min(keeping, key=lambda each: each.cost))
+        if self._keeping:
+            return self.planned(min(self._keeping, key=lambda each: each.cost))
         if self.request.on_infeasible != "min" and not under_way:
             least = self.question.resident + self._best.added
             raise BudgetError("budget-too-small", self._shortfall, least=least)
@@ -131,6 +131,10 @@ class CompiledSearch:
     def _keeps(self, compiled: Compiled) -> bool:
         return compiled.added <= self.allowed
 
+    @property
+    def _keeping(self) -> list[Compiled]:
+        return [each for each in self.tried if self._keeps(each)]
+
     # Which plans are tried.
 
     def _try_some(self) -> None:
@@ -142,7 +146,9 @@ class CompiledSearch:
             if self._keeps(in_order):
                 return
             live = self.live_bytes(in_order) * self.allowed / in_order.added
-        for aim, time_share in zip(COMPILED_AIMS, COMPILED_TIMES, strict=True):
+        for number, (aim, time_share) in enumerate(zip(COMPILED_AIMS, COMPILED_TIMES, strict=True)):
+            if number >= COMPILED_ENOUGH and any(map(self._keeps, self.tried[:-1])):
+                return
             # The best schedule for a little more memory is often the same one.
             tries = (self.compile_for(live * more, time_share) for more in COMPILED_MORE)
             compiled = next(filter(None, tries), None)
@@ -151,8 +157,11 @@ class CompiledSearch:
             if self._keeps(compiled) and self._is_near_enough(compiled):
                 return
             live = self._corrected(aim * self.allowed)
-        if not any(map(self._keeps, self.tried)):
+        if not self._keeping:
             self.compile_for(None, COMPILED_TIMES[-1])
+        # The first that keeps the budget may be far below it.
+        if self._keeping == self.tried[-1:] and not self._is_near_enough(self.tried[-1]):
+            self.compile_for(self._corrected(COMPILED_AIMS[-1] * self.allowed), COMPILED_TIMES[-1])
 
     def _corrected(self, aim: float) -> float:
         """Live bytes for which XLA is likely to take `aim` bytes, by what it takes for others.
@@ -161,7 +170,7 @@ class CompiledSearch:
         the next one lies between them; and where the last correction has saved less than it
         should, the next one goes as much further.
         """
-        under = max(filter(self._keeps, self.tried), key=_added, default=None)
+        under = max(self._keeping, key=_added, default=None)
         over = min((each for each in self.tried if not self._keeps(each)), key=_added, default=None)
         if under is not None and over is not None:
             share = (aim - under.added) / (over.added - under.added)
