@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_tables(outcome)
     draw(outcome, arguments.picture)
     print(f"Both memory timelines: {arguments.picture}")
-    kept = max(outcome.ours["peaks"]) <= outcome.budget and not outcome.ours_limited["exhausted"]
+    kept = max(outcome.ours["peaks"]) <= outcome.budget and "losses" in outcome.ours_limited
     return 0 if kept else 1
 
 
@@ -78,7 +78,14 @@ def train_four_times(show: Callable[[int, str], None], steps: int) -> Outcome:
 
     def train(number: int, what: str, **options: Any) -> dict[str, Any]:
         show(number, what)
-        return run_trial(MODEL, steps, time_limit=30, one_dnn=False, exact=True, **options)
+        figures = run_trial(MODEL, steps, time_limit=30, one_dnn=False, exact=True, **options)
+        if "losses" not in figures and "limit_bytes" not in options:
+            raise CheckmateError(
+                "demo-not-trained",
+                f"{MODEL}, {what}: {_ending(figures)}, so there is nothing to show; end other "
+                "programs, which hold memory or take time, and run the demo again",
+            )
+        return figures
 
     plain = train(0, "the plain step")
     resident, peak = plain["resident"], max(plain["peaks"])
@@ -106,7 +113,7 @@ def print_tables(outcome: Outcome) -> None:
     limited = (outcome.plain_limited, outcome.ours_limited)
     table.add_row(f"limited to {format_bytes(outcome.limit)}", *map(_ending, limited))
     Console().print(losses, table)
-    if not outcome.ours_limited["exhausted"]:
+    if "losses" in outcome.ours_limited:
         plan = outcome.ours_limited["plan"]
         print(
             "Under the limit one more line, checkmate_tf.rematerialize(step), and no number: "
@@ -122,8 +129,8 @@ def _both() -> list[Column]:
 
 
 def _ending(figures: dict[str, Any]) -> str:
-    if figures["exhausted"]:
-        return "ResourceExhaustedError"
+    if "losses" not in figures:
+        return "no plan found" if figures.get("too_small") else "ResourceExhaustedError"
     return f"trained {len(figures['losses'])} steps"
 
 

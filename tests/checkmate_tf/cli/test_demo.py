@@ -16,12 +16,20 @@ TRAINED = {"exhausted": False, "losses": [2.5, 2.0, 1.5, 1.0], "seconds": [0.5, 
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def without_a_plan():
+    """Budgets that no plan keeps."""
+    return []
+
+
+@pytest.fixture
+def asked(monkeypatch, without_a_plan):
     """Limits and budgets of trials that are not made: the plain step holds 300 MiB, ours 190."""
     asked = []
 
     def run_trial(model, steps, budget=None, limit_bytes=None, **options):
         asked.append((budget, limit_bytes))
+        if budget in without_a_plan:
+            return {"too_small": True}
         figures = PLAIN if budget is None else OURS
         if limit_bytes is not None and max(figures["peaks"]) > limit_bytes:
             return {"exhausted": True}
@@ -45,3 +53,12 @@ def test_the_limit_lies_between_what_both_hold(asked, tmp_path, capsys):
 def test_a_budget_that_was_not_kept_is_told_by_the_status(asked, tmp_path, monkeypatch):
     monkeypatch.setitem(OURS, "peaks", [210 * MEBIBYTE] * 4)
     assert main(["demo", "--quick", "--picture", str(tmp_path / "demo.png")]) == 1
+
+
+def test_a_training_without_a_plan_is_told(asked, without_a_plan, tmp_path, capsys):
+    without_a_plan.append("device")
+    assert main(["demo", "--quick", "--picture", str(tmp_path / "demo.png")]) == 1
+    assert "no plan found" in capsys.readouterr().out
+    without_a_plan.append(200 * MEBIBYTE)
+    assert main(["demo", "--quick", "--picture", str(tmp_path / "demo.png")]) == 2
+    assert "no plan found" in capsys.readouterr().err
