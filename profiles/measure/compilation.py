@@ -29,12 +29,15 @@ class CompiledMemory:
         outputs: of results that take no argument's place, as updated variables do.
         scratch: by the name of an operation, what a library's kernel needs only while it runs:
             cuDNN's convolutions for one. XLA's own loops need nothing of the kind.
+        is_recomputed: XLA has computed something again by itself, as it does on a GPU where a
+            function would take more than the device has; else it would take more.
     """
 
     temporary: int
     arguments: int
     outputs: int
     scratch: Mapping[str, int] = field(default_factory=dict)
+    is_recomputed: bool = False
 
     @property
     def added(self) -> int:
@@ -79,7 +82,13 @@ def compiled_memory(
         for each in others
         if not (each.maybe_live_out or each.is_constant or each.is_thread_local)
     ]
-    return CompiledMemory(_bytes(temporary), _bytes(arguments), _bytes(outputs), _scratch(report))
+    return CompiledMemory(
+        _bytes(temporary),
+        _bytes(arguments),
+        _bytes(outputs),
+        _scratch(report),
+        _is_recomputed(report),
+    )
 
 
 def _bytes(buffers: Sequence[Any]) -> int:
@@ -101,3 +110,9 @@ def _scratch(report: Any) -> dict[str, int]:
             if last.element_type == _UINT8:
                 found[each.metadata.op_name] += prod(last.dimensions)
     return {name: size for name, size in found.items() if size}
+
+
+def _is_recomputed(report: Any) -> bool:
+    """Whether XLA's own pass has made a copy of an instruction, to which it gives such a name."""
+    instructions = (each for part in report.hlo_module.computations for each in part.instructions)
+    return any(".remat" in each.name for each in instructions)

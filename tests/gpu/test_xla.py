@@ -6,6 +6,8 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from checkmate_tf.devices.current import current_device
+from profiles.measure.compilation import compiled_memory
 from tests.costs import sweep
 from tests.gpu.steps import BATCH, dense, fit, nothing_is_said, peaks_of, rows
 
@@ -73,3 +75,24 @@ def test_a_function_that_xla_compiles(outside):
         peaks = peaks_of(function, x)
     assert planned_by_xla(ours.plan)
     assert max(peaks) <= ours.plan.budget < plain
+
+
+def test_what_xla_itself_computes_again_is_told():
+    """It does where a step would take more than the GPU has; not where it fits by far."""
+    w = [tf.Variable(tf.zeros((512, 512))) for _ in range(12)]
+
+    @tf.function(jit_compile=True)
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = x
+            for each in w:
+                y = tf.tanh(y @ each)
+        return tape.gradient(y, w)
+
+    def compiled(share):
+        rows = int(share * current_device().size()) // (4 * 512 * len(w))
+        spec = tf.TensorSpec((rows, 512))
+        return compiled_memory(step.get_concrete_function(spec), [spec], "GPU:0")
+
+    assert not compiled(0.2).is_recomputed
+    assert compiled(2.0).is_recomputed

@@ -53,11 +53,13 @@ class _Unchanged:
         added: bytes that a run takes beside its arguments.
         workspaces: of each of its operations, in bytes.
         notes: what the user should know of them.
+        is_recomputed: XLA itself computes something again, or it would take more.
     """
 
     added: int
     workspaces: tuple[int, ...]
     notes: tuple[str, ...] = ()
+    is_recomputed: bool = False
 
 
 class CompiledPlanner:
@@ -127,7 +129,9 @@ class CompiledPlanner:
         question = Question(
             step.extracted, step.resident, before, 0, before, step.notes, device=step.device
         )
-        return CompiledSearch(question, self._request, unchanged.added, interrupts)
+        return CompiledSearch(
+            question, self._request, unchanged.added, interrupts, unchanged.is_recomputed
+        )
 
     def leaner(
         self, concrete: Any, sizes: ArgumentSizes | None, budget: int, margin: int, arriving: int
@@ -201,7 +205,9 @@ class CompiledPlanner:
                 self._largest = largest
                 return planned
             named = kept.plan.schedule  # what it takes here is not known yet
-        search = CompiledSearch(question, request, unchanged.added, interrupts)
+        search = CompiledSearch(
+            question, request, unchanged.added, interrupts, unchanged.is_recomputed
+        )
         try:
             found = search.run(under_way, named)
         except BudgetError:
@@ -263,7 +269,7 @@ def _compiled(program: Program) -> _Unchanged:
     memory = compiled_bytes(program, as_traced(program.concrete))
     with phase("extract"):
         workspaces, notes = _workspaces(program, memory)
-    return _Unchanged(memory.added, workspaces, notes)
+    return _Unchanged(memory.added, workspaces, notes, memory.is_recomputed)
 
 
 def _workspaces(
