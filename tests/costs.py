@@ -37,6 +37,7 @@ WORTH: dict[str, str] = {
     "compiled/test_planner.py::test_what_was_too_little_is_planned_anew_where_there_is_enough": (
         "no other plans for XLA anew"
     ),
+    "test_masks.py::test_what_a_step_holds_is_the_same_either_way": "no other compares the bytes",
     "test_a_step_that_fails_runs_again_by_a_leaner_plan": "no other runs out of memory later on",
 }
 """Why a test that takes longer is run for every change, by how its name ends."""
