@@ -29,8 +29,8 @@ class CompiledMemory:
         outputs: of results that take no argument's place, as updated variables do.
         scratch: by the name of an operation, what a library's kernel needs only while it runs:
             cuDNN's convolutions for one. XLA's own loops need nothing of the kind.
-        is_recomputed: XLA has computed something again by itself, as it does on a GPU where a
-            function would take more than the device has; else it would take more.
+        is_recomputed: XLA recomputes some values by itself, or it would take more. It does so on a
+            GPU, where a function would take most of the device's memory.
     """
 
     temporary: int
@@ -113,6 +113,6 @@ def _scratch(report: Any) -> dict[str, int]:
 
 
 def _is_recomputed(report: Any) -> bool:
-    """Whether XLA's own pass has made a copy of an instruction, to which it gives such a name."""
+    """Whether XLA has written an instruction once more to save memory; it names such copies."""
     instructions = (each for part in report.hlo_module.computations for each in part.instructions)
     return any(".remat" in each.name for each in instructions)

@@ -53,7 +53,7 @@ class _Unchanged:
         added: bytes that a run takes beside its arguments.
         workspaces: of each of its operations, in bytes.
         notes: what the user should know of them.
-        is_recomputed: XLA itself computes something again, or it would take more.
+        is_recomputed: XLA recomputes some values by itself, or it would take more.
     """
 
     added: int

@@ -41,10 +41,7 @@ from checkmate_tf.user_warnings import warn_user
 from profiles.measure.compilation import CompiledMemory, compiled_memory
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate, solve
 
-_RECOMPUTED = (
-    "XLA itself computes something again besides, to stay within 4/5 of the device's memory; the "
-    "extra time that is told is without that"
-)
+_RECOMPUTED = "XLA recomputes some values by itself, to save memory; the extra time told does not include that"
 
 
 def compiled_bytes(program: Program, function: Any) -> CompiledMemory:
@@ -62,9 +59,12 @@ def compiled_bytes(program: Program, function: Any) -> CompiledMemory:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A schedule, its solution, and the bytes that XLA allocates for it beside the arguments.
+    """A schedule that XLA has compiled.
 
-    Does XLA itself compute something again besides, `is_recomputed` says so.
+    Attributes:
+        added: bytes that XLA allocates for it beside the arguments.
+        schedule, solution: it, and what the solver said of it.
+        is_recomputed: XLA recomputes some values by itself, or it would take more.
     """
 
     added: int
@@ -90,9 +90,13 @@ class CompiledSearch:
         interrupts: Interrupts,
         is_recomputed: bool = False,
     ) -> None:
-        """`unchanged` is what the step adds as it is, in bytes, XLA's own recomputation included.
+        """Nothing is compiled yet but the unchanged step.
 
-        Is there any, `is_recomputed` says so.
+        Args:
+            question, request: what is asked for.
+            unchanged: bytes that the step adds as it is.
+            interrupts: those of the user.
+            is_recomputed: as for `Compiled`, of the unchanged step.
         """
         self.question = question
         self.graph = question.extracted.graph

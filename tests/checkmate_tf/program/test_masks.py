@@ -92,7 +92,8 @@ def test_what_a_step_holds_is_the_same_either_way():
 
 def peaks():
     """Bytes that the step holds with a mask that is captured, and with one that Grappler folds."""
-    for masks.LARGE in (MASK, MASK + 1):
+    for large in (MASK, MASK + 1):
+        masks.LARGE = large
         yield min(run_for_trial(*_extracted(causal)).peaks)
 
 
