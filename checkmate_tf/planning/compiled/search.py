@@ -41,7 +41,7 @@ from checkmate_tf.user_warnings import warn_user
 from profiles.measure.compilation import CompiledMemory, compiled_memory
 from solvers import BudgetError, Schedule, Solution, format_bytes, simulate, solve
 
-_RECOMPUTED = "XLA recomputes some values by itself, to save memory; the extra time told does not include that"
+_RECOMPUTED = "XLA recomputes some values by itself; the extra time does not include that"
 
 
 def compiled_bytes(program: Program, function: Any) -> CompiledMemory:
