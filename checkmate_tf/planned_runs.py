@@ -172,7 +172,8 @@ class PlannedRuns:
             raise leanest
         shown = PlanningDisplay(self._request.verbose)
         with shown.under_way():
-            found = self._planner_of(planned).leaner(concrete, sizes, budget, margin, arriving)
+            given = concrete, sizes, budget, margin, arriving
+            found = self._planner_of(planned).leaner(*given, exhausted=planned)
         is_the_same = found.plan.schedule == planned.plan.schedule
         if is_the_same and found.runs_plain == planned.runs_plain:
             raise leanest

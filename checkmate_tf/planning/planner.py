@@ -40,7 +40,7 @@ from checkmate_tf.planning.replicas import Replica, plan_replicas
 from checkmate_tf.planning.request import Request
 from checkmate_tf.planning.settings import PATIENCE
 from checkmate_tf.planning.step_times import StepTimes
-from checkmate_tf.planning.too_small import TooSmallError
+from checkmate_tf.planning.too_small import TooSmallError, leanest_instead
 from checkmate_tf.planning.trial.trial_run import (
     SaysEnough,
     TrialRun,
@@ -254,9 +254,19 @@ class Planner:
         return Outcome(plan, step.replicas[0], replicated=step, source=sources[0])
 
     def leaner(
-        self, concrete: Any, sizes: ArgumentSizes | None, budget: int, margin: int, arriving: int
+        self,
+        concrete: Any,
+        sizes: ArgumentSizes | None,
+        budget: int,
+        margin: int,
+        arriving: int,
+        exhausted: Outcome | None = None,
     ) -> Outcome:
-        """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
+        """As `plan`, within `budget` bytes of which `margin` bytes are left alone.
+
+        Where none is found instead of a plan by which the step has `exhausted` the device's memory,
+        the leanest is taken, if it takes less.
+        """
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
         with self._lock, self._planning_of(concrete) as interrupts:
             step = self._begun(resolved(concrete, sizes), request, arriving, has_run=True)
@@ -265,7 +275,12 @@ class Planner:
             baseline = self._baselines.of(step, run=False)
             question = step.question(request, baseline, baseline.peak)
             question = replace(question, margin=margin, layout=step.layout())
-            found = answered(question, request, step.runner(), interrupts)
+            try:
+                found = answered(question, request, step.runner(), interrupts)
+            except TooSmallError as error:
+                if exhausted is None:
+                    raise
+                found = leanest_instead(error, exhausted, question)
             interrupts.pass_on()
             return self._keep(found, step, baseline)
 

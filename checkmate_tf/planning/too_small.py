@@ -105,6 +105,30 @@ def held_more(question: Question, held: int, leanest: Outcome, needs: int) -> To
     )
 
 
+def leanest_instead(error: TooSmallError, exhausted: Outcome, question: Question) -> Outcome:
+    """The leanest plan found, where a step has exhausted the device's memory by a larger one.
+
+    What it lacked lay in pieces: a plan that takes less, though not as much less as was asked for,
+    may find room in them.
+
+    Args:
+        error: no plan takes as much less.
+        exhausted: the step by the plan that failed.
+        question: what was asked for.
+
+    Raises:
+        TooSmallError: `error`; the leanest takes no less, or more than the budget.
+    """
+    leanest = error.leanest
+    if leanest is None or leanest.plan.peak > question.budget:
+        raise error
+    origin = exhausted.plan.origin
+    before = exhausted.extracted.graph.fixed_bytes if origin is None else origin.resident
+    if leanest.plan.peak - question.resident >= exhausted.plan.peak - before:
+        raise error
+    return leanest
+
+
 def _enough(question: Question, needs: int) -> int:
     """The bytes to name: a little more than those, or than the unchanged step needs."""
     least = int(FOUND_AGAIN * needs)

@@ -29,6 +29,7 @@ from checkmate_tf.planning.preparation import (
 )
 from checkmate_tf.planning.question import Question
 from checkmate_tf.planning.request import Request
+from checkmate_tf.planning.too_small import TooSmallError, leanest_instead
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.max_pool_gradient import windows_of
 from checkmate_tf.trace.inlining import as_traced
@@ -134,14 +135,22 @@ class CompiledPlanner:
         )
 
     def leaner(
-        self, concrete: Any, sizes: ArgumentSizes | None, budget: int, margin: int, arriving: int
+        self,
+        concrete: Any,
+        sizes: ArgumentSizes | None,
+        budget: int,
+        margin: int,
+        arriving: int,
+        exhausted: Outcome | None = None,
     ) -> Outcome:
-        """As `plan`, within `budget` bytes of which `margin` bytes are left alone."""
+        """As `Planner.leaner`."""
         with self._lock, planning_of(None) as interrupts:
             step, unchanged = self._begun(concrete, sizes, arriving)
             self._kept.forget(step.program)
             self._fixed[step.structure] = budget, margin
-            return self._known_or_planned(step, unchanged, interrupts, may_exceed=False)
+            return self._known_or_planned(
+                step, unchanged, interrupts, may_exceed=False, exhausted=exhausted
+            )
 
     def _begun(
         self, concrete: Any, sizes: ArgumentSizes | None, arriving: int | None, batches: int = 1
@@ -172,6 +181,7 @@ class CompiledPlanner:
         interrupts: Interrupts,
         begin_with: Schedule | None = None,
         may_exceed: bool = True,
+        exhausted: Outcome | None = None,
     ) -> Outcome:
         """A plan for what the device holds; in training under way one that exceeds the budget."""
         request = for_device(self._request, step.device)
@@ -210,10 +220,13 @@ class CompiledPlanner:
         )
         try:
             found = search.run(under_way, named)
-        except BudgetError:
+        except TooSmallError as error:
             interrupts.pass_on()
-            self._keep(search.leanest, question)
-            raise
+            if exhausted is None:
+                self._keep(search.leanest, question)
+                raise
+            found = leanest_instead(error, exhausted, question)
+            self._fixed[structure] = budget, budget - found.plan.peak
         interrupts.pass_on()
         planned, made = self._keep(found, question)
         self._known[structure] = made

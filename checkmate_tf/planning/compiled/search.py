@@ -31,6 +31,7 @@ from checkmate_tf.planning.settings import (
     RECOMPUTED_LEAST_RATIO,
     WORTH_A_COMPILATION,
 )
+from checkmate_tf.planning.too_small import TooSmallError
 from checkmate_tf.plans.line import extra_in_words
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.rewrite import emit_schedule, function_of
@@ -39,7 +40,7 @@ from checkmate_tf.trace.inputs import argument_placeholders
 from checkmate_tf.trace.program import Program
 from checkmate_tf.user_warnings import warn_user
 from profiles.measure.compilation import CompiledMemory, compiled_memory
-from solvers import BudgetError, Schedule, Solution, format_bytes, simulate, solve
+from solvers import Schedule, Solution, format_bytes, simulate, solve
 
 _RECOMPUTED = "XLA recomputes some values by itself; the extra time does not include that"
 
@@ -121,7 +122,7 @@ class CompiledSearch:
             named: a schedule that is compiled first, and taken if it keeps the budget.
 
         Raises:
-            BudgetError: none keeps the budget, and the request says that this is an error.
+            TooSmallError: none keeps the budget, and the request says that this is an error.
         """
         if self.request.budget.least:
             self.compile_for(None, 1.0)
@@ -141,7 +142,8 @@ class CompiledSearch:
             return self.planned(min(self._keeping, key=lambda each: each.cost))
         if self.request.on_infeasible != "min" and not under_way:
             least = self.question.resident + self._best.added
-            raise BudgetError("budget-too-small", self._shortfall, least=least)
+            leanest = self.planned(self._best)
+            raise TooSmallError("budget-too-small", self._shortfall, least, leanest, least)
         warn_user("leanest-plan-over-budget", self._shortfall)
         return self.leanest
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import warnings
+from dataclasses import replace
 
 import pytest
 import tensorflow as tf
 
 import checkmate_tf
 from checkmate_tf.devices.measure import held_bytes
+from checkmate_tf.planning.compiled.planner import CompiledPlanner
 from checkmate_tf.planning.planner import Planner
 from checkmate_tf.planning.request import parse_request
+from solvers import BudgetError
 from tests import dense_steps
 from tests.messages import codes, warns
 
@@ -77,3 +80,29 @@ def test_training_under_way_goes_on_by_the_leanest_plan_until_there_is_room_agai
     assert not [each for each in codes(caught) if "leanest-plan" in each]
     assert kept.plan.overhead == 0
     assert kept.plan.measured_peak <= kept.plan.budget
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_the_leanest_takes_over_from_a_plan_that_exhausted_the_memory(xla):
+    """Also where it is leaner by less than was asked for in vain."""
+    function = dense_steps.loss_and_gradient(dense_steps.some_weights(), depth=8)
+    step = tf.function(function, jit_compile=xla)
+    spec = tf.TensorSpec((2048, dense_steps.SIZE))
+    budget = held_bytes() + (4 << 20)
+    request = parse_request(budget, "auto", None, "roofline", 0.2, "fixed", trial_run=False)
+    planner = CompiledPlanner(request) if xla else Planner(request)
+    planned = planner.plan(step.get_concrete_function(spec), None, arriving=0)
+    assert planned.plan.overhead > 0
+
+    def leaner_than(exhausted):
+        concrete = step.get_concrete_function(spec)
+        return planner.leaner(concrete, None, budget, 3 << 20, 0, exhausted)
+
+    peak = planned.plan.origin.resident
+    lean = replace(planned.plan, predicted_peak=peak, compiled_peak=peak if xla else None)
+    with pytest.raises(BudgetError):
+        leaner_than(replace(planned, plan=lean))
+    found = leaner_than(planned)
+    assert found.plan.peak < planned.plan.peak
+    again = planner.plan(step.get_concrete_function(spec), None, arriving=0)
+    assert again.plan.schedule == found.plan.schedule
