@@ -80,7 +80,8 @@ class TriedPlans(Plans):
     def _planned(self, size: int) -> Outcome:
         planned = None
         if not self.asked.not_here:
-            planned = self.planner.plan(self.sized.concrete(size), size, self._arriving(size))
+            concrete, arriving = self.sized.concrete(size), self._arriving(size)
+            planned = self.planner.plan(concrete, size, arriving, trains=False)
         if planned is not None:
             return planned
         program = self.sized.program(size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -102,6 +101,7 @@ class Planner:
         sizes: ArgumentSizes | None,
         arriving: int | None = None,
         batches: int = 1,
+        trains: bool = True,
     ) -> Outcome | None:
         """Plan the step `concrete`; None if nothing in it can be recomputed.
 
@@ -111,6 +111,7 @@ class Planner:
             arriving: bytes that the device will hold before the step and does not hold yet; by
                 default those of `batches`.
             batches: how many will come from `fit`.
+            trains: a step may train by what was planned before: nothing of it may be moved.
 
         Raises:
             BudgetError: no schedule was found within the budget. Where a signature that needs as
@@ -118,7 +119,7 @@ class Planner:
                 "min", this is a warning.
             CheckmateError: sizes are unknown, or the worker that plans for all failed.
         """
-        with self._lock, self._planning_of(concrete) as interrupts:
+        with self._lock, planning_of(None if trains and self._known else concrete) as interrupts:
             request = for_device(self._request, current_device())
             program = resolved(concrete, sizes)
             if has_several_replicas(program):
@@ -268,7 +269,7 @@ class Planner:
         the leanest is taken, if it takes less.
         """
         request = replace(self._request, budget=Budget(bytes=budget), on_infeasible="error")
-        with self._lock, self._planning_of(concrete) as interrupts:
+        with self._lock, planning_of(None) as interrupts:
             step = self._begun(resolved(concrete, sizes), request, arriving, has_run=True)
             self._kept.forget(step.program)
             self._fixed[step.structure] = budget
@@ -283,10 +284,6 @@ class Planner:
                 found = leanest_instead(error, exhausted, question)
             interrupts.pass_on()
             return self._keep(found, step, baseline)
-
-    def _planning_of(self, concrete: Any) -> AbstractContextManager[Interrupts]:
-        """Variables of the step may be moved before its first plan: later, it trains."""
-        return planning_of(None if self._known else concrete)
 
     def _begun(
         self, program: Program, request: Request, arriving: int, has_run: bool = False
