@@ -52,6 +52,10 @@ class SizedStep:
         assert self._example is not None
         return self._trace(self._example.at(size))
 
+    def concrete_of(self, size: int) -> Any:
+        """As `concrete`, traced for that size alone where the step's own trace is for one."""
+        return self._for_any if self._example is None else self._trace(self._example.at(size))
+
     def program(self, size: int) -> Program:
         """The step, resolved for batches of `size`.
 

@@ -61,17 +61,15 @@ def largest_instead(
     size = _batch_size(concrete, sizes)
     if size is None or size < 2:
         return error
-    request = for_device(request, current_device())
-    assert request.budget.bytes is not None
+    room = for_device(request, current_device()).budget.bytes
+    assert room is not None
     try:
         sized = _sized(function, model, concrete)
-        with apart():
-            found = _largest(sized, size, request, request.budget.bytes, batches)
+        found = _largest(sized, size, request, room, batches)
     except NoBatchError:
         found = None
     except CheckmateError:  # sizes that don't grow in proportion, for one
         return error
-    room = request.budget.bytes
     needs = (
         f"the leanest plan found needs {format_bytes(error.least, room)}"
         if error.least
@@ -90,18 +88,23 @@ def _in_words(found: tuple[int, Plan] | None) -> str:
         return "of smaller batches none was found that trains; take a smaller model, or input"
     size, plan = found
     held = plan.measured_peak or plan.predicted_peak
+    what = "trains" if plan.measured_peak else "is likely to train"
     how = "measured in a trial run" if plan.measured_peak else "forecast"
     how += f"; not measured: {plan.why_forecast}" if plan.why_forecast else ""
     return (
-        f"the largest batch found that trains is {size}, in {format_bytes(held)} ({how}) at "
+        f"the largest batch found that {what} is {size}, in {format_bytes(held)} ({how}) at "
         f"{100 * plan.planned_overhead:.0f} % more {plan.cost_name}: give batch_size={size}"
     )
 
 
 class _FewPlans(TriedPlans):
-    """Of fewer sizes, for each takes a trial run."""
+    """Of fewer sizes, for each takes a trial run; of the step as training with them traces it."""
 
     MOST: ClassVar[int] = 4
+    NEAR: ClassVar[float] = 0.1
+
+    def _concrete(self, size: int) -> Any:
+        return self.sized.concrete_of(size)
 
 
 def _sized(function: Callable[..., Any], model: Any, concrete: Any) -> SizedStep:
@@ -128,11 +131,14 @@ def _largest(
 ) -> tuple[int, Plan]:
     """The largest batch below `size` whose plan fits, at no more time than a forward pass takes.
 
+    The plan is kept for who begins again with that batch.
+
     Raises:
         NoBatchError: there is none.
         CheckmateError: sizes of the step's tensors can't be told by two of them.
     """
-    quickly = replace(request, time_limit=min(request.time_limit, _SECONDS), verbose=0)
+    time_limit = min(request.time_limit, _SECONDS)
+    quickly = replace(for_device(request, current_device()), time_limit=time_limit, verbose=0)
     asked = Asked(
         request=quickly,
         budget=int(_AIM * room),
@@ -145,8 +151,9 @@ def _largest(
     )
     with noted_interrupts() as interrupts, phase("solve"):
         say("the largest batch that trains")
-        question, extracted, _ = question_of(sized, asked, interrupts.pass_on)
-        answer = search(question, pass_on=interrupts.pass_on)
+        with apart():
+            question, extracted, _ = question_of(sized, asked, interrupts.pass_on)
+            answer = search(question, pass_on=interrupts.pass_on)
         if not answer.size:
             raise NoBatchError("budget-too-small", "not even a batch of 1 fits")
         largest = min(answer.size, size - 1)
@@ -155,8 +162,10 @@ def _largest(
             region = room - max(0, asked.held - own)
             at = question.graph.sizes[1]
             largest = in_pieces(extracted, at, answer.schedule, largest, region)
-        answer = replace(answer, size=largest, beyond=min(answer.beyond, size))
-        plans = _FewPlans(sized, asked, question, Planner(quickly), interrupts, say)
+        beyond, impossible = (min(each, size) for each in (answer.beyond, answer.impossible))
+        answer = replace(answer, size=largest, beyond=beyond, impossible=impossible)
+        planner = Planner(quickly, found_by=request)
+        plans = _FewPlans(sized, asked, question, planner, interrupts, say)
         found, plan, _ = plans.largest(answer)
     return found, plan
 

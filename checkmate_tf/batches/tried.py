@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from checkmate_tf.batches.plans import GivenUp, Plans
 from checkmate_tf.batches.search import Answer
@@ -23,9 +24,6 @@ _SHRINK = 0.93
 A batch a little smaller often fails for the same reason, so each step down is a longer one.
 """
 
-_NEAR = 0.02
-"""Share of a batch: between a plan that holds and one that doesn't, no other one is made."""
-
 _OF_LEANEST_PLANS = (
     "leanest-plan-over-budget",
     "leanest-plan-runs",
@@ -40,6 +38,7 @@ class TriedPlans(Plans):
     """Of the batch size found on the graph, and its neighbours."""
 
     MOST = 5
+    NEAR: ClassVar[float] = 0.02  # share of a batch, by which it is not worth another plan
     DOING = "planning a batch of {} in full"
     NONE_HOLDS = "no plan holds, though the graph has schedules for batches up to {}"
 
@@ -59,7 +58,7 @@ class TriedPlans(Plans):
 
     def _larger(self, size: int, plan: Plan, failed: GivenUp | None, answer: Answer) -> int:
         if failed is not None:
-            is_near = failed.size - size <= max(1, _NEAR * size)
+            is_near = failed.size - size <= max(1, self.NEAR * size)
             return size if is_near else (size + failed.size) // 2
         # The search rests on what other schedules waste; this one may leave room for more.
         resident = max(plan.graph.fixed_bytes, self.question.held(size))
@@ -67,7 +66,7 @@ class TriedPlans(Plans):
         room = int(size * (plan.budget - resident) / max(1, used))
         left_open = (size + answer.beyond) // 2  # where the search ran out of time
         further = min(max(room, left_open), answer.impossible - 1)
-        return further if further - size > _NEAR * size else size
+        return further if further - size > self.NEAR * size else size
 
     def _smaller(self, size: int, number: int, unchanged: int) -> int:
         return max(1, min(size - 1, int(_SHRINK ** (number + 1) * size)))
@@ -77,10 +76,13 @@ class TriedPlans(Plans):
             return GivenUp(answer.beyond, "no plan was found that is lean and fast enough")
         return super()._not_tried(size, answer)
 
+    def _concrete(self, size: int) -> Any:
+        return self.sized.concrete(size)
+
     def _planned(self, size: int) -> Outcome:
         planned = None
         if not self.asked.not_here:
-            concrete, arriving = self.sized.concrete(size), self._arriving(size)
+            concrete, arriving = self._concrete(size), self._arriving(size)
             planned = self.planner.plan(concrete, size, arriving, trains=False)
         if planned is not None:
             return planned
