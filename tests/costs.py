@@ -38,7 +38,7 @@ WORTH: dict[str, str] = {
         "no other plans for XLA anew"
     ),
     "test_masks.py::test_what_a_step_holds_is_the_same_either_way": "no other compares the bytes",
-    "test_a_step_that_fails_runs_again_by_a_leaner_plan": "no other runs out of memory later on",
+    "test_a_step_that_fails_runs_again_by_a_leaner_plan[False]": "no other runs out of memory then",
     "looked_at_one_after_the_other_all_run_for_trial": "no other looks at two batches in turn",
 }
 """Why a test that takes longer is run for every change, by how its name ends."""

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from profiles.devices import default_device
+from tests.costs import sweep
 from tests.processes import printed
 
 pytestmark = pytest.mark.skipif(
@@ -162,8 +163,9 @@ def test_where_more_is_held_it_is_planned_anew_before_it_fails():
     assert "exhausted-planned-again" not in said
 
 
-def test_a_step_that_fails_runs_again_by_a_leaner_plan():
-    same, told, said = ran(ALONE, beside=140, gaps=True)
+@pytest.mark.parametrize("xla", sweep([False, True]))
+def test_a_step_that_fails_runs_again_by_a_leaner_plan(xla):
+    same, told, said = ran(ALONE, beside=140 - 20 * xla, gaps=True, xla=xla)
     assert (same, told) == ([True] * 4, "trained")
     assert said.count("exhausted-planned-again") == 1
 
