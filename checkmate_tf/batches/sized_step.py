@@ -52,8 +52,11 @@ class SizedStep:
         assert self._example is not None
         return self._trace(self._example.at(size))
 
-    def concrete_of(self, size: int) -> Any:
-        """As `concrete`, traced for that size alone where the step's own trace is for one."""
+    def as_trained(self, size: int) -> Any:
+        """As `concrete`, but traced for that size alone where there is an example of its arguments.
+
+        So training traces a step whose batches all have one size.
+        """
         return self._for_any if self._example is None else self._trace(self._example.at(size))
 
     def program(self, size: int) -> Program:

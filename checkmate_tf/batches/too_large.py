@@ -61,11 +61,12 @@ def largest_instead(
     size = _batch_size(concrete, sizes)
     if size is None or size < 2:
         return error
-    room = for_device(request, current_device()).budget.bytes
+    here = for_device(request, current_device())
+    room = here.budget.bytes
     assert room is not None
     try:
         sized = _sized(function, model, concrete)
-        found = _largest(sized, size, request, room, batches)
+        found = _largest(sized, size, here, request, room, batches)
     except NoBatchError:
         found = None
     except CheckmateError:  # sizes that don't grow in proportion, for one
@@ -104,7 +105,7 @@ class _FewPlans(TriedPlans):
     NEAR: ClassVar[float] = 0.1
 
     def _concrete(self, size: int) -> Any:
-        return self.sized.concrete_of(size)
+        return self.sized.as_trained(size)
 
 
 def _sized(function: Callable[..., Any], model: Any, concrete: Any) -> SizedStep:
@@ -127,18 +128,18 @@ def _sized(function: Callable[..., Any], model: Any, concrete: Any) -> SizedStep
 
 
 def _largest(
-    sized: SizedStep, size: int, request: Request, room: int, batches: int
+    sized: SizedStep, size: int, here: Request, request: Request, room: int, batches: int
 ) -> tuple[int, Plan]:
     """The largest batch below `size` whose plan fits, at no more time than a forward pass takes.
 
-    The plan is kept for who begins again with that batch.
+    The plan is kept for who begins again with that batch, and makes the same `request`; `here` it
+    means `room` bytes.
 
     Raises:
         NoBatchError: there is none.
         CheckmateError: sizes of the step's tensors can't be told by two of them.
     """
-    time_limit = min(request.time_limit, _SECONDS)
-    quickly = replace(for_device(request, current_device()), time_limit=time_limit, verbose=0)
+    quickly = replace(here, time_limit=min(here.time_limit, _SECONDS), verbose=0)
     asked = Asked(
         request=quickly,
         budget=int(_AIM * room),
@@ -164,7 +165,7 @@ def _largest(
             largest = in_pieces(extracted, at, answer.schedule, largest, region)
         beyond, impossible = (min(each, size) for each in (answer.beyond, answer.impossible))
         answer = replace(answer, size=largest, beyond=beyond, impossible=impossible)
-        planner = Planner(quickly, found_by=request)
+        planner = Planner(quickly, kept_for=request)
         plans = _FewPlans(sized, asked, question, planner, interrupts, say)
         found, plan, _ = plans.largest(answer)
     return found, plan

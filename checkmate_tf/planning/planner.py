@@ -83,12 +83,12 @@ class Planner:
     keeps the plan.
     """
 
-    def __init__(self, request: Request, found_by: Request | None = None) -> None:
+    def __init__(self, request: Request, kept_for: Request | None = None) -> None:
         """Nothing is planned yet.
 
         Args:
             request: what the user asked for.
-            found_by: for which the plans are kept, where that is another one.
+            kept_for: the request by which its plans are found again, where that is another one.
         """
         if "starts" in find_solver(request.solver).options:  # it is the search, or contains it
             begin_to_compile()
@@ -96,7 +96,7 @@ class Planner:
         self._known: dict[ComputationGraph, KeptPlan] = {}
         self._fixed: dict[ComputationGraph, int] = {}  # budgets in bytes, once training has begun
         self._baselines = Baselines()
-        self._kept = KeptPlans(found_by or request)
+        self._kept = KeptPlans(kept_for or request)
         quietly = replace(request, plan=None, verbose=0)
         self._named_in_errors = KeptPlans(quietly, "named in an error")
         self._lock = threading.RLock()
