@@ -37,6 +37,8 @@ WORTH: dict[str, str] = {
     "compiled/test_planner.py::test_what_was_too_little_is_planned_anew_where_there_is_enough": (
         "no other plans for XLA anew"
     ),
+    "test_the_block_that_xla_asks_for_gets_a_larger_piece_on_a_cpu[0]": "no other trains by XLA "
+    "in a process whose memory is its own",
     "test_masks.py::test_what_a_step_holds_is_the_same_either_way": "no other compares the bytes",
     "test_a_step_that_fails_runs_again_by_a_leaner_plan[False]": "no other runs out of memory then",
     "looked_at_one_after_the_other_all_run_for_trial": "no other looks at two batches in turn",

@@ -135,7 +135,6 @@ class _Told:
             else:
                 seen = forecast_unchanged(extracted, self.device, extracted.graph.fixed_bytes)
                 added = seen.highest_of_ten - extracted.graph.fixed_bytes
-            peak = fixed + added
             fits, notes = largest_batches(
                 self.sized,
                 extracted,
@@ -146,14 +145,17 @@ class _Told:
                 show,
                 self.interrupts.pass_on,
             )
-        rest = "saved by XLA" if self.is_compiled else "gaps and reuse"
+        rest = {"saved by XLA" if self.is_compiled else "gaps and reuse": fixed + added - live}
+        if self.is_compiled and (larger := self.device.held_for_block(added) - added):
+            rest["gaps"] = larger
+        parts = {**timeline.at_peak(), **rest}
         return StepMemory(
             name=_name(self.target, extracted),
             batch_size=self.size,
             device=f"a {self.asked.kind}, {'with' if self.is_compiled else 'without'} XLA",
-            peak=peak,
+            peak=sum(parts.values()),
             how="compiled" if self.is_compiled else "forecast",
-            parts={**timeline.at_peak(), rest: peak - live},
+            parts=parts,
             layers=activations_by_layer(extracted.graph),
             fits=fits,
             timeline=timeline,

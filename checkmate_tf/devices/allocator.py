@@ -165,6 +165,19 @@ class BestFitAllocator:
         self._free.pop(bisect_left(self._free, (piece.size, address)))
 
 
+def in_new_region(size: int) -> int:
+    """Bytes that are held for a buffer for which an allocator that grows takes more memory.
+
+    It takes regions whose bytes are powers of two, and splits off the rest as it does elsewhere.
+
+    Example:
+        >>> in_new_region(100 << 20) >> 20, in_new_region(300 << 20) >> 20
+        (128, 300)
+    """
+    region = 1 << (aligned(size) - 1).bit_length()
+    return aligned(size) if region - size >= MOST_WASTE else region
+
+
 def aligned(size: int) -> int:
     """Bytes of the piece that a buffer of `size` bytes takes at least."""
     return max(1, -(-size // _ALIGNMENT)) * _ALIGNMENT

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.allocator import in_new_region
 from checkmate_tf.devices.device import Device, Order, Room
 from checkmate_tf.devices.layout import MemoryLayout, memory_layout
 from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
@@ -130,6 +131,10 @@ class Cpu(Device):
     def reserve(self, size: int) -> None:
         """See `Device`; memory that nobody writes to costs nothing here."""
         self.take_one_piece(size)
+
+    def held_for_block(self, size: int) -> int:
+        """See `Device`."""
+        return in_new_region(size) if self.counted_by() else size
 
     def layout(self, captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
         """See `Device`."""

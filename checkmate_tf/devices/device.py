@@ -150,6 +150,13 @@ class Device:
         if _grows_on_gpus():
             self.take_one_piece(size)
 
+    def held_for_block(self, size: int) -> int:
+        """Bytes that its allocator holds for one large block, where nothing large was freed before.
+
+        On a GPU as many: it has all its memory from the beginning, and splits off the rest.
+        """
+        return size
+
     def take_one_piece(self, size: int) -> None:
         """Allocate `size` bytes, and give them back.
 

@@ -12,8 +12,10 @@ import tensorflow as tf
 import checkmate_tf
 from checkmate_tf import CheckmateError, memory
 from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
+from tests.costs import sweep
 from tests.dense_steps import loss_and_gradient, some_weights
 from tests.messages import raises, warns
+from tests.processes import printed
 
 BATCH = 512
 
@@ -29,8 +31,8 @@ def chain(jit_compile: bool = False, optimizer: str = "adam"):
     return model
 
 
-def numbers():
-    return np.zeros((BATCH, 512), np.float32), np.zeros(BATCH, np.int64)
+def numbers(batch: int = BATCH):
+    return np.zeros((batch, 512), np.float32), np.zeros(batch, np.int64)
 
 
 def test_parts_add_up_to_the_peak():
@@ -70,7 +72,32 @@ def test_of_a_step_that_xla_compiles_the_compiler_says_it():
     assert (found.how, plain.how) == ("compiled", "forecast")
     assert "saved by XLA" in found.parts
     assert sum(found.parts.values()) == found.peak
-    assert found.peak == pytest.approx(plain.peak, rel=0.3)
+    assert found.peak - found.parts.get("gaps", 0) == pytest.approx(plain.peak, rel=0.3)
+
+
+_IN_FIT = """
+import checkmate_tf
+import tensorflow as tf
+from tests.checkmate_tf.breakdown.test_memory import chain, numbers
+
+model, batch = chain(jit_compile=True), int(input())
+found = checkmate_tf.memory(model, batch, device_memory=())
+step = tf.function(model.train_step, jit_compile=True)
+data = tuple(tf.constant(each) for each in numbers(batch))
+peaks = [checkmate_tf.measure_peak(step, data) for _ in range(3)]
+ahead = found.parts["inputs"] - sum(each.nbytes for each in numbers(batch))
+print(found.peak, found.parts["gaps"], max(peaks[1:]) + ahead)
+"""
+
+
+@pytest.mark.parametrize("one_dnn", sweep(["0", "1"]))
+def test_the_block_that_xla_asks_for_gets_a_larger_piece_on_a_cpu(one_dnn):
+    """In a process whose memory is its own: one in which more was freed has other pieces."""
+    told, gaps, held = map(
+        int, printed(_IN_FIT, "768", TF_ENABLE_ONEDNN_OPTS=one_dnn).splitlines()[-1].split()
+    )
+    assert told == pytest.approx(held, rel=0.05)
+    assert told - gaps < 0.95 * held
 
 
 def test_larger_devices_hold_larger_batches_and_plans_more_than_the_step_as_it_is():

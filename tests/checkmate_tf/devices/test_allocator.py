@@ -11,8 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from checkmate_tf.devices.allocator import BestFitAllocator, NoPieceError
+from checkmate_tf.devices.allocator import BestFitAllocator, NoPieceError, in_new_region
 from tests.costs import sweep
+from tests.processes import printed
 
 _REAL = """
 import json, sys
@@ -29,6 +30,18 @@ for number, size in zip(order, sizes):
         alive[number] = tf.raw_ops.Empty(shape=[size], dtype=tf.uint8)
     held.append(tf.config.experimental.get_memory_info("CPU:0")["current"] - before)
 json.dump(held, sys.stdout)
+"""
+
+_BLOCKS = """
+import json, sys
+import tensorflow as tf
+
+blocks, held = [], []
+for size in json.load(sys.stdin):
+    before = tf.config.experimental.get_memory_info("CPU:0")["current"]
+    blocks.append(tf.raw_ops.Empty(shape=[size], dtype=tf.uint8))
+    held.append(tf.config.experimental.get_memory_info("CPU:0")["current"] - before)
+print(json.dumps(held))
 """
 
 
@@ -118,6 +131,13 @@ def test_runs_out_of_pieces_when_tensorflow_does():
             done += 1
     assert allocator.held + sizes[done] < region, "bytes were left"
     assert done == json.loads(real.stdout)
+
+
+@pytest.mark.parametrize("one_dnn", sweep(["0", "1"]))
+def test_what_a_block_takes_that_needs_a_new_region(one_dnn):
+    sizes = [5 << 20, 11 << 20, 40 << 20, 65 << 20, 150 << 20, 300 << 20, 900 << 20, 1100 << 20]
+    held = json.loads(printed(_BLOCKS, json.dumps(sizes), TF_ENABLE_ONEDNN_OPTS=one_dnn))
+    assert held == [in_new_region(size) for size in sizes]
 
 
 def test_a_piece_under_twice_the_size_is_handed_out_whole():
