@@ -17,6 +17,7 @@ from itertools import pairwise
 _ALIGNMENT = 256
 MOST_WASTE = 128 << 20
 """Bytes that a piece may be larger than what is asked for, if it is less than twice as large."""
+_LEAST_REGION = 2 << 20
 _ALL = 1 << 50
 
 
@@ -110,7 +111,7 @@ class BestFitAllocator:
         found, address = self._free.pop(place)
         piece = self._pieces[address]
         piece.free = False
-        if found >= 2 * size or found - size >= MOST_WASTE:
+        if _is_split(found, size):
             self._split(address, size)
         self.held += piece.size
         self.peak = max(self.peak, self.held)
@@ -166,16 +167,22 @@ class BestFitAllocator:
 
 
 def in_new_region(size: int) -> int:
-    """Bytes that are held for a buffer for which an allocator that grows takes more memory.
+    """Bytes that are held for a buffer for which an allocator that grows takes a new region.
 
-    It takes regions whose bytes are powers of two, and splits off the rest as it does elsewhere.
+    The bytes of a region are a power of two. Its rest is split off by the rule of all pieces.
 
     Example:
         >>> in_new_region(100 << 20) >> 20, in_new_region(300 << 20) >> 20
         (128, 300)
     """
-    region = 1 << (aligned(size) - 1).bit_length()
-    return aligned(size) if region - size >= MOST_WASTE else region
+    size = aligned(size)
+    region = max(_LEAST_REGION, 1 << (size - 1).bit_length())
+    return size if _is_split(region, size) else region
+
+
+def _is_split(piece: int, size: int) -> bool:
+    """Whether a buffer of `size` bytes leaves the rest of a piece to others."""
+    return piece >= 2 * size or piece - size >= MOST_WASTE
 
 
 def aligned(size: int) -> int:

@@ -151,9 +151,9 @@ class Device:
             self.take_one_piece(size)
 
     def held_for_block(self, size: int) -> int:
-        """Bytes that its allocator holds for one large block, where nothing large was freed before.
+        """Bytes that its allocator holds for a block for which no free piece is large enough.
 
-        On a GPU as many: it has all its memory from the beginning, and splits off the rest.
+        A GPU's allocator has all its memory from the beginning, and gives no more than is asked.
         """
         return size
 
