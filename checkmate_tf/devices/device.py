@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.allocator import in_new_region
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.devices.measure import held_bytes
 from profiles.devices import device_name
@@ -153,9 +154,10 @@ class Device:
     def held_for_block(self, size: int) -> int:
         """Bytes that its allocator holds for a block for which no free piece is large enough.
 
-        A GPU's allocator has all its memory from the beginning, and gives no more than is asked.
+        One that takes memory as it is needed takes more than is asked; that of a GPU usually has
+        all its memory from the beginning.
         """
-        return size
+        return in_new_region(size) if _grows_on_gpus() else size
 
     def take_one_piece(self, size: int) -> None:
         """Allocate `size` bytes, and give them back.

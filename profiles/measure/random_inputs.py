@@ -53,7 +53,8 @@ def _random(
         # Stateless, or the user's own random numbers would be others after a measurement.
         return tf.random.stateless_uniform(size.shape, (0, 0), 0.1, 1.0, dtype)
     if dtype == tf.bool:
-        return tf.constant(generator.integers(0, 2, size.shape).astype(bool))
+        # Of eight bytes each, an attention's mask of a large batch takes more than the host has.
+        return tf.constant(generator.integers(0, 2, size.shape, dtype=bool))
     return tf.cast(generator.integers(0, bound, size.shape), dtype)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,17 @@ def test_numbers_are_positive_and_truth_values_of_both_kinds() -> None:
     assert set(condition.numpy()) == {False, True}
     assert values.dtype == tf.float16
     assert 0.1 <= values.numpy().min() < values.numpy().max() <= 1
+
+
+def test_a_mask_takes_its_own_bytes_on_the_way() -> None:
+    """As eight-byte integers, a large batch's would be more than many a host has."""
+    mask = TensorSize("bool", (1 << 24,))
+    tracemalloc.start()
+    try:
+        random_inputs(Operation("SelectV2", (mask,)))
+        assert tracemalloc.get_traced_memory()[1] < 3 * mask.bytes  # and a copy
+    finally:
+        tracemalloc.stop()
 
 
 def test_other_integers_are_zero_and_known_ones_are_left_out() -> None:
