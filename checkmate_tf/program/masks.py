@@ -51,8 +51,11 @@ def computed_masks(program: Program, device: str) -> Iterator[tuple[Any, Any]]:
             values = session.run([emitter.provided(tensor) for tensor in wanted])
     for tensor, value in zip(wanted, values, strict=True):
         with tf.init_scope(), tf.device(device):
-            # What is made of NumPy's array may lie in its memory, which no allocator counts.
-            yield tensor, tf.raw_ops.DeepCopy(x=tf.constant(value))
+            made = tf.constant(value)
+            # On the host it may lie in NumPy's memory, which no allocator counts. There alone the
+            # operation has a kernel: elsewhere its result would lie on the host, and every step
+            # would copy it to the device.
+            yield tensor, tf.raw_ops.DeepCopy(x=made) if device.startswith("CPU") else made
 
 
 def mask_bytes(function: Any, program: Program) -> int:

@@ -9,10 +9,14 @@ import pytest
 import tensorflow as tf
 
 import checkmate_tf
+from checkmate_tf.graph.extraction import extract_step
+from checkmate_tf.program.rewrite import as_function
 from checkmate_tf.workloads.models import gpt, residual, unet
+from solvers import Schedule
 from tests.costs import sweep
 from tests.gpu.steps import (
     BATCH,
+    GPU,
     Case,
     dense,
     fit,
@@ -39,6 +43,19 @@ def batches(case, count=3):
     """A data set: its batches lie in the memory of the host."""
     x, y = case.data(count * case.batch)
     return tf.data.Dataset.from_tensor_slices((x, y)).batch(case.batch, True).prefetch(2)
+
+
+def test_a_mask_that_is_captured_lies_on_the_gpu():
+    """Else every step would copy it there."""
+
+    def causal(x):
+        return tf.reduce_sum(tf.where(tf.linalg.band_part(tf.ones(x.shape), -1, 0) > 0, x, 0.0))
+
+    concrete = tf.function(causal).get_concrete_function(tf.TensorSpec((2048, 2048)))
+    extracted = extract_step(concrete)
+    step = as_function(extracted, Schedule(range(len(extracted.graph))))
+    (mask,) = step.captured_inputs
+    assert mask.device.endswith(GPU)
 
 
 @pytest.mark.parametrize("name", sweep(STEPS, quick=3))
