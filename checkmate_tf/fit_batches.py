@@ -197,10 +197,11 @@ class FitBatches:
 
     def _run(self, function: Callable[..., Any], iterator: Any, watch: BudgetWatch | None) -> Any:
         """What a train function returns, made anew without XLA where there is no plan with it."""
-        try:
-            return function(iterator) if watch is None else watch.run(function, iterator)
-        except WithoutXla as left:
-            return self._trained_without_xla(left, iterator)
+        with current_device().as_planned():
+            try:
+                return function(iterator) if watch is None else watch.run(function, iterator)
+            except WithoutXla as left:
+                return self._trained_without_xla(left, iterator)
 
     def _again(
         self, batches: Callable[[], Any], planned: Outcome, budget: int, margin: int

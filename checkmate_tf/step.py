@@ -14,6 +14,7 @@ from typing import Any, cast
 import tensorflow as tf
 
 from checkmate_tf.batch_sizes import BatchSizes
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import arriving_bytes
 from checkmate_tf.distribution.strategies import (
     call_together,
@@ -190,8 +191,9 @@ class RematerializedStep:
             if context is not None:
                 return self._on_all_replicas(context, args, kwargs)
             arguments = self._tracer.bind(args, kwargs)
-            run = self._run_for(arguments) if tf.executing_eagerly() else self._part_for(arguments)
-            return run(*arguments[0], **arguments[1])
+            with current_device().as_planned():
+                prepare = self._run_for if tf.executing_eagerly() else self._part_for
+                return prepare(arguments)(*arguments[0], **arguments[1])
         except Exception as error:
             error.__traceback__ = users_lines(error)
             if isinstance(error, BudgetError) and self._model is None:

@@ -250,6 +250,38 @@ def register_function(definition: Any) -> None:
 # Calls of functions.
 
 
+@contextmanager
+def grappler_with(**modes: str) -> Iterator[None]:
+    """Grappler optimizes the functions that this thread calls inside in these modes.
+
+    The public `tf.config.optimizer.set_experimental_options` would change what other threads call,
+    and functions that have run before: called in other modes a function is optimized once more, and
+    gets new kernels. So one whose kernels count is to be called inside always, or never.
+
+    Args:
+        modes: names of values by options of RewriterConfig, as `memory_optimization="NO_MEM_OPT"`.
+    """
+    here = context.context()
+    before = here.function_call_options
+    here.function_call_options = _in_modes(
+        before.config_proto_serialized, before.executor_type, tuple(modes.items())
+    )
+    try:
+        yield
+    finally:
+        here.function_call_options = before
+
+
+@functools.cache
+def _in_modes(config: bytes, executor: str | None, modes: tuple[tuple[str, str], ...]) -> Any:
+    """The options of calls of functions, those exchanged that Grappler reads."""
+    options = config_pb2.ConfigProto.FromString(config)
+    for option, mode in modes:
+        value = getattr(rewriter_config_pb2.RewriterConfig, mode)
+        setattr(options.graph_options.rewrite_options, option, value)
+    return context.FunctionCallOptions(executor, options)
+
+
 def device_asked_for() -> str:
     """The full name of the device that a `tf.device` around this asks for; "" without one.
 

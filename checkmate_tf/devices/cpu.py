@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,10 @@ class Cpu(Device):
         if held_bytes() is None or not counts_small_buffers():
             return None
         return memory_layout(captured, size)
+
+    def as_planned(self) -> AbstractContextManager[None]:
+        """See `Device`: here Grappler lets nothing lie elsewhere."""
+        return nullcontext()
 
     def at_once(self) -> int:
         """See `Device`: threads that run operations."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -20,7 +20,7 @@ from checkmate_tf.devices.allocator import in_new_region
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.devices.measure import held_bytes
 from profiles.devices import device_name
-from profiles.tensorflow_internals import allocator_limit
+from profiles.tensorflow_internals import allocator_limit, grappler_with
 from solvers import format_bytes
 
 _GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
@@ -174,6 +174,14 @@ class Device:
         return None
 
     # How steps run on it.
+
+    def as_planned(self) -> AbstractContextManager[None]:
+        """Functions that are called inside keep in its memory what the plan keeps there.
+
+        Where its own estimate of a function exceeds a GPU's memory, Grappler lets tensors lie on
+        the host meanwhile: time that no plan knows of, and the host's memory.
+        """
+        return grappler_with(memory_optimization="NO_MEM_OPT")
 
     def at_once(self) -> int:
         """Operations that run at once at most: a GPU's kernels run in one stream."""

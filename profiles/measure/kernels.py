@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -15,10 +15,7 @@ from profiles.measure.random_inputs import NotMeasurableError, random_inputs
 from profiles.nested import Nested
 from profiles.operation import Operation
 from profiles.operation_facts import facts
-from profiles.tensorflow_internals import operation_definition, register_function
-
-_KEEP_REPEATS = {"arithmetic_optimization": False, "dependency_optimization": False}
-"""Grappler would find that nobody reads what a kernel's repeats compute."""
+from profiles.tensorflow_internals import grappler_with, operation_definition, register_function
 
 
 class Kernel:
@@ -119,17 +116,17 @@ def function_of_specs(operation: Operation) -> tuple[Callable[..., Any], list[tf
     return body, [tf.TensorSpec(size.shape, size.dtype) for size in sizes]
 
 
-@contextmanager
-def repeats_kept() -> Iterator[None]:
-    """While this lasts, Grappler leaves the repeats of a kernel alone."""
-    before = tf.config.optimizer.get_experimental_options()
-    tf.config.optimizer.set_experimental_options(_KEEP_REPEATS)
-    try:
-        yield
-    finally:
-        # An option that was not set is on.
-        restored = {name: before.get(name, True) for name in _KEEP_REPEATS}
-        tf.config.optimizer.set_experimental_options(restored)
+def repeats_kept() -> AbstractContextManager[None]:
+    """While this lasts, Grappler leaves the repeats of a kernel alone.
+
+    It would find that nobody reads what they compute, and copy a GPU's tensors to the host where
+    it thinks that there are too many.
+    """
+    return grappler_with(
+        arithmetic_optimization="OFF",
+        dependency_optimization="OFF",
+        memory_optimization="NO_MEM_OPT",
+    )
 
 
 def _check(operation: Operation) -> None:

@@ -504,6 +504,26 @@ def test_a_function_that_autograph_converts_inside_one_that_it_does_not() -> Non
     assert [float(outer(tf.constant(value))) for value in (2.0, -2.0)] == [3.0, -3.0]
 
 
+def test_modes_of_grappler_for_the_functions_that_are_called_inside() -> None:
+    def negations(x: Any) -> int:
+        """How many are left of two that undo each other."""
+        with internals.graphs_that_run() as found:
+            tf.function(lambda x: 2 * tf.negative(tf.negative(x)))(x)
+        nodes = [node.op for graphs in found for graph in graphs for node in graph.node]
+        assert nodes
+        return nodes.count("Neg")
+
+    x = tf.ones((2, 3))
+    assert negations(x) == 0
+    with internals.grappler_with(arithmetic_optimization="OFF"):
+        with internals.grappler_with(memory_optimization="NO_MEM_OPT"):
+            assert negations(x) == 2
+        assert negations(x) == 2
+    assert negations(x) == 0
+    options = tf.config.optimizer.get_experimental_options()
+    assert options.get("arithmetic_optimization", True)
+
+
 def test_the_graphs_of_functions_that_run_for_the_first_time() -> None:
     @tf.function
     def step(x):  # type: ignore[no-untyped-def]

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.current import current_device
 from checkmate_tf.trace.inputs import argument_placeholders, captures
 from checkmate_tf.trace.side_effects import written_captures
 from checkmate_tf.trace.sizes import tensor_bytes
@@ -88,7 +89,8 @@ def run_on_copies(
         else each
         for each in concrete.captured_inputs
     ]
-    return call_with_captures(concrete, arguments, captured)
+    with current_device().as_planned():
+        return call_with_captures(concrete, arguments, captured)
 
 
 def resource_name(handle: Any) -> str:

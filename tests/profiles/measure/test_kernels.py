@@ -71,13 +71,17 @@ def test_fusions_run_as_often_as_they_are_told(fusion: Fusion, repeats: int) -> 
         np.testing.assert_allclose(other, one, rtol=1e-5)
 
 
-def test_options_of_the_user_come_back() -> None:
-    def switches() -> tuple[bool, bool]:
-        options = tf.config.optimizer.get_experimental_options()
-        return options["arithmetic_optimization"], options["dependency_optimization"]
+def test_functions_that_have_run_keep_their_kernels() -> None:
+    """A function that is optimized in other modes gets new ones, which draw from the start."""
 
-    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
-    with repeats_kept():
-        assert switches() == (False, False)
-    assert switches() == (False, True)
-    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": True})
+    def drawn() -> list[float]:
+        function = tf.function(lambda: tf.random.uniform((), seed=1))
+        numbers = []
+        for _ in range(3):
+            numbers.append(float(function()))
+            with repeats_kept():
+                Kernel(PRODUCT, "CPU:0").function(2)()
+        return numbers
+
+    tf.random.set_seed(0)
+    assert len(set(drawn())) == 3
