@@ -15,7 +15,7 @@ from checkmate_tf.planning.step_times import StepTimes
 from checkmate_tf.planning.trial.trial_run import TrialRunError, TrialRunner
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.progress import detail
-from solvers import Solution, solve
+from solvers import Schedule, Solution, solve
 from solvers.graph import input_order_peak
 
 
@@ -41,6 +41,8 @@ class PlanMaker:
         self._times = times
         self._room: float = math.inf
         """Bytes that the device held, copies included, when it had no room for a trial run."""
+        self._exhausted: set[Schedule] = set()
+        """Those of which a trial run took more than the device has: it waits ten seconds then."""
 
     @property
     def can_try(self) -> bool:
@@ -75,11 +77,17 @@ class PlanMaker:
         )
         return Candidate(plan, expected)
 
-    def tried(self, candidate: Candidate) -> Candidate:
-        """The candidate after a trial run, where one is possible."""
+    def tried(self, candidate: Candidate, also_again: bool = False) -> Candidate:
+        """The candidate after a trial run, where one is possible.
+
+        A schedule that has exhausted the device runs only `also_again`: near a limit that is partly
+        chance.
+        """
         forecast_most, limit = candidate.forecast.highest_of_ten, self.question.limit
         if self._trial_run is None:
             return replace(candidate, exhausted=forecast_most > self._room)
+        if candidate.plan.schedule in self._exhausted and not also_again:
+            return replace(candidate, exhausted=True)
         try:
             with phase("trials"):
                 trial_run = self._trial_run(
@@ -95,6 +103,7 @@ class PlanMaker:
             self.question = replace(self.question, notes=(*self.question.notes, note))
             return replace(candidate, plan=replace(candidate.plan, notes=self.question.notes))
         if trial_run is None:
+            self._exhausted.add(candidate.plan.schedule)
             return replace(candidate, exhausted=True)
         measured = max(trial_run.peaks)
         self.expected.learn(candidate.forecast, trial_run)

@@ -165,7 +165,7 @@ class PlanSearch:
             unchanged = self._maker.unchanged()
             if self._expected.bytes_of(unchanged) < self._expected.bytes_of(candidate):
                 candidate = unchanged
-            candidate = self._maker.tried(candidate)
+            candidate = self._maker.tried(candidate, also_again=True)
             plan = replace(candidate.plan, budget=self._expected.bytes_of(candidate))
             candidate = self._maker.told(replace(candidate, plan=plan))
             if not candidate.exhausted:

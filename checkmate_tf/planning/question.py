@@ -66,5 +66,6 @@ class Question:
 
     @property
     def limit(self) -> int:
-        """Bytes that a plan may take."""
-        return self.budget - self.margin
+        """Bytes that a plan may take: no more than the device has, whatever the budget."""
+        wall = self.device.wall()
+        return (self.budget if wall is None else min(self.budget, wall)) - self.margin

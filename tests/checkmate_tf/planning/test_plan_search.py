@@ -13,6 +13,7 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
+from checkmate_tf.devices.device import Device
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.planning import plan_search
@@ -65,6 +66,28 @@ def test_where_every_lean_plan_runs_out_of_memory_that_is_said() -> None:
     with raises(BudgetError, "device-exhausted", "3 plans"):
         search_for_the_least(device).leanest()
     assert len(device.tried) == 3
+
+
+def test_a_schedule_that_exhausted_the_device_does_not_run_again() -> None:
+    device = FullDevice(times=1)
+    maker = search_for_the_least(device)._maker
+    unchanged = maker.unchanged()
+    assert [maker.tried(unchanged).exhausted for _ in range(3)] == [True] * 3
+    assert len(device.tried) == 1
+
+
+class Small(Device):
+    """A device that has less than the budget."""
+
+    def wall(self) -> int:
+        return 1 << 20
+
+
+def test_no_plan_takes_more_than_the_device_has() -> None:
+    question = search_for_the_least(None)._question
+    asked = replace(question, budget=2 << 20, margin=1000, device=Small("GPU:0"))
+    assert asked.limit == (1 << 20) - 1000
+    assert replace(asked, budget=5000).limit == 4000
 
 
 def test_a_plan_larger_than_what_was_held_when_copies_found_no_room_is_too_large() -> None:
