@@ -65,7 +65,12 @@ class Question:
         )
 
     @property
-    def limit(self) -> int:
-        """Bytes that a plan may take: no more than the device has, whatever the budget."""
+    def available(self) -> int:
+        """Bytes that the device may hold: no more than it has, whatever the budget."""
         wall = self.device.wall()
-        return (self.budget if wall is None else min(self.budget, wall)) - self.margin
+        return self.budget if wall is None else min(self.budget, wall)
+
+    @property
+    def limit(self) -> int:
+        """Bytes that a plan may take."""
+        return self.available - self.margin

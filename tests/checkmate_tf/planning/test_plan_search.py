@@ -88,6 +88,11 @@ def test_no_plan_takes_more_than_the_device_has() -> None:
     asked = replace(question, budget=2 << 20, margin=1000, device=Small("GPU:0"))
     assert asked.limit == (1 << 20) - 1000
     assert replace(asked, budget=5000).limit == 4000
+    search = PlanSearch(
+        replace(asked, resident=asked.resident + (1 << 20)), "auto", "free", 1, None
+    )
+    with raises(BudgetError, "budget-too-small", "1.0 MiB that GPU:0 has", "smaller batch"):
+        search.run()
 
 
 def test_a_plan_larger_than_what_was_held_when_copies_found_no_room_is_too_large() -> None:
