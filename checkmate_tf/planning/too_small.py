@@ -142,7 +142,7 @@ def _too_little(question: Question, other: int) -> str:
     has = format_bytes(question.available, other)
     if question.available == question.budget:
         return f"budget {has} is too small"
-    return f"the {has} that {question.device.name} has are too few, whatever the budget"
+    return f"memory of {has}, all that {question.device.name} has, is too small"
 
 
 def _impossible_below(question: Question, leanest: Plan, bound: int) -> str:
