@@ -71,6 +71,11 @@ class Question:
         return self.budget if wall is None else min(self.budget, wall)
 
     @property
+    def bound(self) -> str:
+        """What says how much is available, in words."""
+        return "the budget" if self.available == self.budget else f"what {self.device.name} has"
+
+    @property
     def limit(self) -> int:
         """Bytes that a plan may take."""
         return self.available - self.margin

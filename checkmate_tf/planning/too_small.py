@@ -72,7 +72,8 @@ def no_schedule(
     how = "no schedule exists" if proved else "no schedule was found"
     return TooSmallError(
         "budget-too-small",
-        f"{_too_little(question, least)}: {how} within it, "
+        f"{question.bound}, {format_bytes(question.available, least)}, is too small: "
+        f"{how} within it, "
         f"{format_bytes(question.resident)} of it variables, inputs and what else is held. "
         + _what_would_do(question, leanest.plan, least)
         + _impossible_below(question, leanest.plan, known.bound + beside)
@@ -95,8 +96,8 @@ def held_more(question: Question, held: int, leanest: Outcome, needs: int) -> To
     least = _enough(question, needs)
     return TooSmallError(
         "budget-too-small",
-        f"{_too_little(question, held)}: the leanest plan found held "
-        f"{format_bytes(held, question.budget)} in a trial run, "
+        f"{question.bound}, {format_bytes(question.available, held)}, is too small: "
+        f"the leanest plan found held {format_bytes(held, question.available)} in a trial run, "
         f"{format_bytes(question.resident)} of it variables, inputs and what else is held. "
         f"{_what_would_do(question, leanest.plan, least)}",
         least,
@@ -137,14 +138,6 @@ def _enough(question: Question, needs: int) -> int:
     return min(least, max(own, unchanged))
 
 
-def _too_little(question: Question, other: int) -> str:
-    """What is too small for a plan, told apart from `other` bytes."""
-    has = format_bytes(question.available, other)
-    if question.available == question.budget:
-        return f"budget {has} is too small"
-    return f"memory of {has}, all that {question.device.name} has, is too small"
-
-
 def _impossible_below(question: Question, leanest: Plan, bound: int) -> str:
     """A sentence; "" where a step has run in less, for the sizes of some values are guesses."""
     held = (question.measured_baseline_peak, leanest.measured_peak)
@@ -163,7 +156,7 @@ def _what_would_do(question: Question, leanest: Plan, least: int) -> str:
     told = f"The unchanged step needs {format_bytes(unchanged)} ({how}). "
     was_tried = leanest.measured_peak is not None
     told += "What does, as a trial run has shown," if was_tried else "What is likely to do"
-    told += f" is {format_bytes(least, question.budget)} or more"
+    told += f" is {format_bytes(least, question.available)} or more"
     if question.available < question.budget:
         return f"{told}: take a smaller batch"
     told += f": budget={least}"

@@ -274,16 +274,17 @@ class CompiledSearch:
     def _shortfall(self) -> str:
         """Why none keeps the budget."""
         plain, need = (self.question.resident + each.added for each in (self.plain, self._best))
+        there, bound = self.question.available, self.question.bound
         if self._best is self.plain:
             return (
-                f"compiled by XLA the step takes {format_bytes(plain, self.budget)}, and none of "
-                f"{len(self.tried)} plans takes less than that; the budget is "
-                f"{format_bytes(self.budget, plain)}"
+                f"compiled by XLA the step takes {format_bytes(plain, there)}, and none of "
+                f"{len(self.tried)} plans takes less than that; {bound} is "
+                f"{format_bytes(there, plain)}"
             )
         return (
-            f"the leanest of {len(self.tried)} plans takes {format_bytes(need, self.budget)} "
-            f"once XLA has compiled it ({need} bytes), more than the budget of "
-            f"{format_bytes(self.budget, need)}; the step as it is takes {format_bytes(plain)}"
+            f"the leanest of {len(self.tried)} plans takes {format_bytes(need, there)} "
+            f"once XLA has compiled it ({need} bytes), more than {bound}, "
+            f"{format_bytes(there, need)}; the step as it is takes {format_bytes(plain)}"
         )
 
     @property

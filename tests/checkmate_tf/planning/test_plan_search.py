@@ -91,7 +91,7 @@ def test_no_plan_takes_more_than_the_device_has() -> None:
     search = PlanSearch(
         replace(asked, resident=asked.resident + (1 << 20)), "auto", "free", 1, None
     )
-    with raises(BudgetError, "budget-too-small", "1.0 MiB, all that GPU:0 has", "smaller batch"):
+    with raises(BudgetError, "budget-too-small", "what GPU:0 has, 1.0 MiB", "smaller batch"):
         search.run()
 
 
