@@ -23,11 +23,14 @@ part = tf.config.LogicalDeviceConfiguration(memory_limit=LIMIT >> 20)
 tf.config.set_logical_device_configuration(tf.config.list_physical_devices("GPU")[0], [part])
 
 import checkmate_tf
+from checkmate_tf.planning.question import Question
 from tests.gpu.steps import BATCH, dense, fit, rows
 from tests.messages import codes
 
 jit_compile, parts, beside = sys.argv[1] == "True", int(sys.argv[2]), int(sys.argv[3])
 budget = dict(budget=int(float(sys.argv[4]) * LIMIT)) if len(sys.argv) > 4 else dict()
+if sys.argv[5:] == ["unknown"]:  # what the device has
+    Question.available = property(lambda question: question.budget)
 batch = parts * BATCH
 model = dense(jit_compile)
 checkmate_tf.rematerialize(model, time_limit=2, trial_run=False, verbose=0, **budget)
@@ -68,10 +71,22 @@ def test_compiled_it_leaves_alone_what_the_allocator_may_lose_beside_a_large_blo
 
 
 def test_compiled_it_runs_again_by_a_leaner_plan():
-    """The budget is more than there is; without XLA a forecast would have noticed."""
-    told, said, recomputed = ran(_TRAINED, True, 9, 1, 1.5, TF_FORCE_GPU_ALLOW_GROWTH="false")
+    """The plan takes more than there is; without XLA a forecast would have noticed."""
+    told, said, recomputed = ran(
+        _TRAINED, True, 9, 1, 1.5, "unknown", TF_FORCE_GPU_ALLOW_GROWTH="false"
+    )
     assert told == "trained"
     assert said.count("exhausted-planned-again") == 1
+    assert recomputed > 0
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_budget_of_more_than_there_is_needs_no_second_try(jit_compile):
+    told, said, recomputed = ran(
+        _TRAINED, jit_compile, 9, 1, 1.5, TF_FORCE_GPU_ALLOW_GROWTH="false"
+    )
+    assert told == "trained"
+    assert said == ["budget-above-the-device"]
     assert recomputed > 0
 
 
