@@ -263,13 +263,14 @@ def grappler_with(**modes: str) -> Iterator[None]:
     """
     here = context.context()
     before = here.function_call_options
-    here.function_call_options = _in_modes(
+    inside = here.function_call_options = _in_modes(
         before.config_proto_serialized, before.executor_type, tuple(modes.items())
     )
     try:
         yield
     finally:
-        here.function_call_options = before
+        if here.function_call_options is inside:  # else the user has set options meanwhile
+            here.function_call_options = before
 
 
 @functools.cache

@@ -136,6 +136,11 @@ class Cpu(Device):
         """See `Device`."""
         return in_new_region(size) if self.counted_by() else size
 
+    def constant(self, value: Any) -> Any:
+        """See `Device`; it may first lie in NumPy's memory, which no allocator counts."""
+        with tf.device(self.name):
+            return tf.raw_ops.DeepCopy(x=super().constant(value))
+
     def layout(self, captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
         """See `Device`."""
         if held_bytes() is None or not counts_small_buffers():

@@ -169,6 +169,11 @@ class Device:
             with suppress(tf.errors.ResourceExhaustedError):
                 tf.raw_ops.Empty(shape=[size >> 20, 1 << 20], dtype=tf.uint8)
 
+    def constant(self, value: Any) -> Any:
+        """A tensor of this value, in its memory, which its allocator counts."""
+        with tf.device(self.name):
+            return tf.constant(value)
+
     def layout(self, captured: Sequence[tuple[Any, Any]], size: int) -> MemoryLayout | None:
         """How its memory lies now; None where that can't be told (`layout.memory_layout`)."""
         return None

@@ -42,7 +42,7 @@ class PlanMaker:
         self._room: float = math.inf
         """Bytes that the device held, copies included, when it had no room for a trial run."""
         self._exhausted: set[Schedule] = set()
-        """Those of which a trial run took more than the device has: it waits ten seconds then."""
+        """Schedules whose trial run exhausted the device, which costs ten seconds of waiting."""
 
     @property
     def can_try(self) -> bool:
@@ -80,8 +80,10 @@ class PlanMaker:
     def tried(self, candidate: Candidate, also_again: bool = False) -> Candidate:
         """The candidate after a trial run, where one is possible.
 
-        A schedule that has exhausted the device runs only `also_again`: near a limit that is partly
-        chance.
+        Args:
+            candidate: as it was forecast.
+            also_again: where its schedule has exhausted the device before, it runs once more, for
+                near a limit that is partly chance.
         """
         forecast_most, limit = candidate.forecast.highest_of_ten, self.question.limit
         if self._trial_run is None:

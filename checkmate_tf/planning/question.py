@@ -66,7 +66,7 @@ class Question:
 
     @property
     def available(self) -> int:
-        """Bytes that the device may hold: no more than it has, whatever the budget."""
+        """The budget, or bytes that the device has where these are fewer."""
         wall = self.device.wall()
         return self.budget if wall is None else min(self.budget, wall)
 

@@ -51,7 +51,7 @@ def emit(
     for placeholder, value in zip(program.concrete.inputs, given, strict=True):
         emitter.provide(placeholder, value)
     if device.order is not Order.COMPILED:
-        for mask, value in computed_masks(program, device.name):
+        for mask, value in computed_masks(program, device):
             emitter.provide(mask, emitter.target.capture(value))
     emission = Emission(program, emitter)
     emission.run(instructions)

@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from checkmate_tf.devices.device import Device
 from checkmate_tf.trace.depth_first import finish
 from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.operations import under_views
@@ -23,14 +24,14 @@ LARGE = 1 << 20
 """A mask of at least so many bytes is captured."""
 
 
-def computed_masks(program: Program, device: str) -> Iterator[tuple[Any, Any]]:
+def computed_masks(program: Program, device: Device) -> Iterator[tuple[Any, Any]]:
     """Tensors of `program` and, on `device`, their values, which take the constants' memory.
 
     They are computed by the host's kernels, as Grappler does.
 
     Args:
         program: the traced step.
-        device: where the step runs, as "GPU:0".
+        device: where the step runs.
     """
     wanted = [tensor for tensor in _read_constants(program) if _is_large(program, tensor)]
     if not wanted:
@@ -50,12 +51,8 @@ def computed_masks(program: Program, device: str) -> Iterator[tuple[Any, Any]]:
         with tf.compat.v1.Session(graph=graph, config=_as_they_are()) as session:
             values = session.run([emitter.provided(tensor) for tensor in wanted])
     for tensor, value in zip(wanted, values, strict=True):
-        with tf.init_scope(), tf.device(device):
-            made = tf.constant(value)
-            # On the host it may lie in NumPy's memory, which no allocator counts. There alone the
-            # operation has a kernel: elsewhere its result would lie on the host, and every step
-            # would copy it to the device.
-            yield tensor, tf.raw_ops.DeepCopy(x=made) if device.startswith("CPU") else made
+        with tf.init_scope():
+            yield tensor, device.constant(value)
 
 
 def mask_bytes(function: Any, program: Program) -> int:

@@ -520,8 +520,13 @@ def test_modes_of_grappler_for_the_functions_that_are_called_inside() -> None:
             assert negations(x) == 2
         assert negations(x) == 2
     assert negations(x) == 0
-    options = tf.config.optimizer.get_experimental_options()
-    assert options.get("arithmetic_optimization", True)
+    off, on = ({"arithmetic_optimization": switch} for switch in (False, True))
+    with internals.grappler_with(memory_optimization="NO_MEM_OPT"):
+        tf.config.optimizer.set_experimental_options(off)
+    try:
+        assert negations(x) == 2
+    finally:
+        tf.config.optimizer.set_experimental_options(on)
 
 
 def test_the_graphs_of_functions_that_run_for_the_first_time() -> None:
