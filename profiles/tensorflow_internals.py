@@ -10,8 +10,9 @@ It lies at the bottom of `profiles`, the lowest package that needs TensorFlow, s
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import tensorflow as tf
@@ -291,12 +292,24 @@ def device_asked_for() -> str:
     return context.context().device_name or ""
 
 
-@functools.cache
-def allocator_limit(device: str) -> int | None:
-    """Bytes that TensorFlow's allocator for a GPU may have in all; None where there is no such GPU.
+CPU_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
+"""The environment variable that limits the CPU's allocator."""
 
-    It takes no memory, and the first time some milliseconds.
+
+def allocator_limit(device: str) -> int | None:
+    """Bytes that TensorFlow's allocator may have in all; None where nothing limits it.
+
+    It takes no memory, and for a GPU some milliseconds the first time.
     """
+    if device.startswith("CPU"):
+        with suppress(KeyError, ValueError):
+            return int(os.environ[CPU_LIMIT]) << 20
+        return None
+    return _limit_of(device)
+
+
+@functools.cache
+def _limit_of(device: str) -> int | None:
     every = device_lib.list_local_devices(context.context().config)
     limits = (each.memory_limit for each in every if each.name.endswith(f"device:{device}"))
     return next((int(each) for each in limits if each > 0), None)

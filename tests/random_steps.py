@@ -33,17 +33,17 @@ import checkmate_tf
 SIDE, CHANNELS, CLASSES = 12, 6, 5
 
 ONE_INPUT = {
-    "convolution": lambda: layers.Conv2D(CHANNELS, 3, padding="same", activation="relu"),
-    "pointwise": lambda: layers.Conv2D(CHANNELS, 1, use_bias=False),
-    "depthwise": lambda: layers.DepthwiseConv2D(3, padding="same"),
-    "separable": lambda: layers.SeparableConv2D(CHANNELS, 3, padding="same"),
-    "dense": lambda: layers.Dense(CHANNELS, activation="gelu"),
-    "batch_normalization": layers.BatchNormalization,
-    "layer_normalization": layers.LayerNormalization,
-    "dropout": lambda: layers.Dropout(0.3),
-    "noise": lambda: layers.GaussianNoise(0.1),
-    "swish": lambda: layers.Activation("swish"),
-    "pool": lambda: layers.MaxPooling2D(2, strides=1, padding="same"),
+    "convolution": lambda channels: layers.Conv2D(channels, 3, padding="same", activation="relu"),
+    "pointwise": lambda channels: layers.Conv2D(channels, 1, use_bias=False),
+    "depthwise": lambda _: layers.DepthwiseConv2D(3, padding="same"),
+    "separable": lambda channels: layers.SeparableConv2D(channels, 3, padding="same"),
+    "dense": lambda channels: layers.Dense(channels, activation="gelu"),
+    "batch_normalization": lambda _: layers.BatchNormalization(),
+    "layer_normalization": lambda _: layers.LayerNormalization(),
+    "dropout": lambda _: layers.Dropout(0.3),
+    "noise": lambda _: layers.GaussianNoise(0.1),
+    "swish": lambda _: layers.Activation("swish"),
+    "pool": lambda _: layers.MaxPooling2D(2, strides=1, padding="same"),
 }
 TWO_INPUTS = {"add": layers.Add, "multiply": layers.Multiply, "maximum": layers.Maximum}
 OPTIMIZERS = {
@@ -94,9 +94,9 @@ class Story:
 
 
 @st.composite
-def networks(draw):
+def networks(draw, least=2, most=5):
     parts = []
-    for position in range(draw(st.integers(2, 5))):
+    for position in range(draw(st.integers(least, most))):
         kind = draw(st.sampled_from([*ONE_INPUT, *TWO_INPUTS]))
         # Mostly what has just been made, so that networks are deep.
         reads = st.integers(max(0, position - 1), position) | st.integers(0, position)
@@ -128,22 +128,22 @@ def stories(draw):
     )
 
 
-def build(story):
-    """The network of a story, the same every time."""
+def build(parts, number, side=SIDE, channels=CHANNELS):
+    """The network of these parts, the same every time."""
     keras.utils.clear_session()
-    keras.utils.set_random_seed(story.number)
-    inputs = keras.Input((SIDE, SIDE, 3))
-    tensors = [layers.Conv2D(CHANNELS, 3, padding="same")(inputs)]
-    for number, part in enumerate(story.parts):
+    keras.utils.set_random_seed(number)
+    inputs = keras.Input((side, side, 3))
+    tensors = [layers.Conv2D(channels, 3, padding="same")(inputs)]
+    for number, part in enumerate(parts):
         name = f"part_{number}"
         read = [tensors[each] for each in part.reads]
         if part.kind in TWO_INPUTS:
             tensors.append(TWO_INPUTS[part.kind](name=name)(read))
         else:
-            layer = ONE_INPUT[part.kind]()
+            layer = ONE_INPUT[part.kind](channels)
             layer.name = name
             tensors.append(layer(*read))
-    read = {each for part in story.parts for each in part.reads}
+    read = {each for part in parts for each in part.reads}
     unread = [each for number, each in enumerate(tensors) if number not in read]
     last = layers.Add()(unread) if len(unread) > 1 else unread[0]
     return keras.Model(inputs, layers.Dense(CLASSES)(layers.GlobalAveragePooling2D()(last)))
@@ -151,7 +151,7 @@ def build(story):
 
 def tell(story, decorate):
     """Everything that can be seen after each training of a story."""
-    model = build(story)
+    model = build(story.parts, story.number)
     generator = np.random.default_rng(story.number)
     images = generator.normal(size=(40, SIDE, SIDE, 3)).astype("float32")
     labels = generator.integers(0, CLASSES, 40)

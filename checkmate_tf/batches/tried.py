@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from checkmate_tf.batches.plans import GivenUp, Plans
@@ -43,16 +43,19 @@ class TriedPlans(Plans):
     NONE_HOLDS = "no plan holds, though the graph has schedules for batches up to {}"
 
     planner: Planner
+    _needed: dict[int, int] = field(default_factory=dict)  # bytes, by sizes whose plans failed
 
     def _look(self, size: int, begin_with: Schedule | None) -> tuple[Plan | None, str]:
         try:
             with left_unsaid(*_OF_LEANEST_PLANS):
                 planned = self._planned(size)
         except BudgetError as error:
+            self._needed[size] = error.least or 0
             return None, str(error)
         plan = planned.plan
         most = max(plan.predicted_peak, plan.measured_peak or 0)
         if not planned.keeps or most > plan.budget:
+            self._needed[size] = most
             return None, "the leanest plan made for it is likely to need more than the budget"
         return self._allowed(plan)
 
@@ -69,7 +72,10 @@ class TriedPlans(Plans):
         return further if further - size > self.NEAR * size else size
 
     def _smaller(self, size: int, number: int, unchanged: int) -> int:
-        return max(1, min(size - 1, int(_SHRINK ** (number + 1) * size)))
+        beside = self.asked.held
+        needed = max(1, self._needed.get(size, 0) - beside)
+        fitting = int(size * max(0, self.asked.budget - beside) / needed)
+        return max(1, min(size - 1, int(_SHRINK ** (number + 1) * size), fitting))
 
     def _not_tried(self, size: int, answer: Answer) -> GivenUp:
         if size < answer.beyond:

@@ -10,7 +10,7 @@ Source of the rules: bfc_allocator.cc of TensorFlow's TSL.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -178,6 +178,23 @@ def in_new_region(size: int) -> int:
     size = aligned(size)
     region = max(_LEAST_REGION, 1 << (size - 1).bit_length())
     return size if _is_split(region, size) else region
+
+
+def for_the_rest(left: int) -> Iterator[int]:
+    """Bytes to ask for, one after the other, to get all that an allocator may still take.
+
+    A new region has the next power of two of bytes, or what is left of the limit if that is less:
+    all of it, for a buffer of a little more than half of it. Less than `left` bytes are left where
+    the regions so far have free pieces.
+
+    Example:
+        >>> from itertools import islice
+        >>> list(islice(for_the_rest(100 << 20), 2)) == [(64 << 20) + 256, (32 << 20) + 256]
+        True
+    """
+    half = 1 << max(0, left - _ALIGNMENT - 1).bit_length()
+    while (half := half // 2) >= _LEAST_REGION:
+        yield half + _ALIGNMENT
 
 
 def _is_split(piece: int, size: int) -> bool:

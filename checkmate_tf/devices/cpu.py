@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -17,11 +16,8 @@ from checkmate_tf.devices.device import Device, Order, Room
 from checkmate_tf.devices.layout import MemoryLayout, memory_layout
 from checkmate_tf.devices.measure import counts_small_buffers, held_bytes
 from profiles.devices import usable_cores
-from profiles.tensorflow_internals import one_dnn_is_on
+from profiles.tensorflow_internals import CPU_LIMIT, one_dnn_is_on
 from solvers import format_bytes
-
-_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
-"""The environment variable that limits the CPU's allocator."""
 
 _MEMORY = Path("/proc/meminfo")
 
@@ -83,13 +79,7 @@ class Cpu(Device):
 
     def limit(self) -> int | None:
         """See `Device`."""
-        with suppress(KeyError, ValueError):
-            return int(os.environ[_LIMIT]) << 20
-        return None
-
-    def wall(self) -> int | None:
-        """See `Device`."""
-        return self.limit()
+        return self.wall()
 
     def room(self) -> Room | None:
         """See `Device`: its allocator's limit; without one, what it holds and the host has free."""
@@ -181,7 +171,7 @@ def host_has_room(size: int) -> bool:
 
 
 def _limited(limit: int) -> str:
-    return f"{format_bytes(limit)} that {_LIMIT} gives the CPU's allocator"
+    return f"{format_bytes(limit)} that {CPU_LIMIT} gives the CPU's allocator"
 
 
 def _said(path: Path, what: str) -> list[int]:

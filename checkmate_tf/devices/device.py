@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 from typing import Any
 
 import tensorflow as tf
 
-from checkmate_tf.devices.allocator import in_new_region
+from checkmate_tf.devices.allocator import for_the_rest, in_new_region
 from checkmate_tf.devices.layout import MemoryLayout
 from checkmate_tf.devices.measure import held_bytes
 from profiles.devices import device_name
@@ -25,6 +26,12 @@ from solvers import format_bytes
 
 _GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 """The environment variable that lets the allocators of GPUs grow, "true", or not, "false"."""
+
+_TRIES = 2
+"""How often an allocator is asked for all that it has left: each time may take ten seconds."""
+
+_PAGE = 4096
+"""No dimension of a tensor's may have more than 31 bits."""
 
 
 @dataclass(frozen=True)
@@ -160,14 +167,16 @@ class Device:
         return in_new_region(size) if _grows_on_gpus() else size
 
     def take_one_piece(self, size: int) -> None:
-        """Allocate `size` bytes, and give them back.
+        """Allocate `size` bytes, or all that can be had as one piece, and give them back.
 
         What the allocator surely has not it is not asked for: it would wait for it ten seconds.
         """
         wall = self.wall()
-        if wall is None or size <= wall - self.held():
+        left = size if wall is None else wall - self.held()
+        for asked in [size] if size <= left else islice(for_the_rest(left), _TRIES):
             with suppress(tf.errors.ResourceExhaustedError):
-                tf.raw_ops.Empty(shape=[size >> 20, 1 << 20], dtype=tf.uint8)
+                tf.raw_ops.Empty(shape=[-(-asked // _PAGE), _PAGE], dtype=tf.uint8)
+                return
 
     def constant(self, value: Any) -> Any:
         """A tensor of this value, in its memory, which its allocator counts."""

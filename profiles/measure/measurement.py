@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from profiles.devices import check_device
 from profiles.exhausted import bytes_asked_for
+from profiles.measure.full_memory import too_full_for
 from profiles.measure.kernels import Kernel, repeats_kept
 from profiles.measure.random_inputs import NotMeasurableError
 from profiles.operation import Operation
@@ -82,12 +83,20 @@ def measure_workspace(operation: Operation, device: str = "CPU:0", repeats: int 
     """
     check_device(device)
     single = Kernel(operation, device, equal=True).once()
+    first = None
     try:
         # The first run may need more than the others, but none needs less than nothing.
         first = _run(single, device).workspace
-        return first and _workspace([_run(single, device) for _ in range(repeats)])
+        if not first:
+            return first
+        fillers = too_full_for(first, sum(each.bytes for each in operation.outputs), device)
+        found = _workspace([_run(single, device) for _ in range(repeats)])
+        del fillers
+        return found
     except NotMeasurableError as error:
         asked = _asked_in_vain(operation, error)
+        if first:
+            return min(first, asked) if 2 * asked > first else first
         if not asked:
             raise
         return asked

@@ -14,6 +14,7 @@ from checkmate_tf.devices.device import _cuda_bytes
 from profiles.devices import default_device
 from tests.dense_steps import SIZE, loss_and_gradient, some_weights
 from tests.messages import warns
+from tests.processes import printed
 
 on_cpu = pytest.mark.skipif(not default_device().startswith("CPU"), reason="the host's memory")
 
@@ -53,3 +54,20 @@ def test_a_budget_of_more_than_the_device_has_is_said_once():
         for batch in (64, 128):
             step(tf.ones((batch, SIZE)))
     assert len(caught) == 1
+
+
+_AFTER_A_LARGE_BUFFER = """
+import tensorflow as tf
+from checkmate_tf.devices.current import current_device
+
+beside = tf.raw_ops.Empty(shape=[11 << 20], dtype=tf.uint8)
+current_device().reserve(1 << 30)
+tf.raw_ops.Empty(shape=[20 << 20], dtype=tf.uint8)
+print(tf.raw_ops.Empty(shape=[75 << 20], dtype=tf.uint8).shape[0] >> 20)
+"""
+
+
+def test_what_a_limit_leaves_is_had_in_one_piece():
+    """Left alone, the allocator would take a region of 32 MiB for 20, and no buffer has two."""
+    settings = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "100"}
+    assert printed(_AFTER_A_LARGE_BUFFER, **settings).strip() == "75"
