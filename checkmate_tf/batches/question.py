@@ -39,6 +39,7 @@ class Asked:
         workspace: bytes that an operation needs on the device only while it runs.
         not_here: why nothing can be tried on the device; "" if it is here.
         first: a batch size that the step takes; None if none is known.
+        smaller: nobody asks for one as large as that.
     """
 
     request: Request
@@ -49,12 +50,20 @@ class Asked:
     workspace: Callable[[Operation], int]
     not_here: str
     first: int | None
+    smaller: bool = False
 
     def most_overhead(self, graph: ComputationGraph) -> float:
         """Extra time that is allowed, as a share of one pass through `graph`."""
         if self.overhead is not None:
             return self.overhead
         return forward_cost(graph) / graph.one_pass_cost
+
+    def fitting(self, size: int, needed: int) -> int:
+        """The batch that fits if one of `size` needs so many bytes, and all of them grow with it.
+
+        Only what is held before the step does not grow.
+        """
+        return int(size * max(0, self.budget - self.held) / max(1, needed - self.held))
 
 
 def question_of(
@@ -98,14 +107,19 @@ def question_of(
 
 
 def _size_near_the_answer(sized: SizedStep, first: int, asked: Asked) -> int:
-    """A third batch size, for which the graph is made: about twice what fits unchanged."""
+    """A third batch size, for which the graph is made: about twice what fits unchanged.
+
+    It is below `first` where larger ones are not asked for: kernels have no memory for them.
+    """
     one, two = sized.program(first), sized.program(2 * first)
     bytes_of_one, growth = growth_of(one, two, first)
     beside = max(0, asked.held - one.fixed_bytes)  # which is no room for any batch
     unchanged = first + (asked.budget - beside - bytes_of_one) / growth
+    smaller = max(2, round(2 * unchanged))
+    if asked.smaller:
+        return min(smaller, max(2, first // 2))
     if unchanged >= first:
         return max(3, round(2 * unchanged / first)) * first
-    smaller = max(2, round(2 * unchanged))
     return smaller if smaller < first else 3 * first
 
 

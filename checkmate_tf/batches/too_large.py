@@ -66,7 +66,7 @@ def largest_instead(
     assert room is not None
     try:
         sized = _sized(function, model, concrete)
-        found = _largest(sized, size, here, request, room, batches)
+        found = _largest(sized, size, here, request, room, batches, error.least)
     except NoBatchError:
         found = None
     except CheckmateError:  # sizes that don't grow in proportion, for one
@@ -101,7 +101,7 @@ def _in_words(found: tuple[int, Plan] | None) -> str:
 class _FewPlans(TriedPlans):
     """Of fewer sizes, for each takes a trial run; of the step as training with them traces it."""
 
-    MOST: ClassVar[int] = 4
+    MOST: ClassVar[int] = 5
     NEAR: ClassVar[float] = 0.1
 
     def _concrete(self, size: int) -> Any:
@@ -128,12 +128,18 @@ def _sized(function: Callable[..., Any], model: Any, concrete: Any) -> SizedStep
 
 
 def _largest(
-    sized: SizedStep, size: int, here: Request, request: Request, room: int, batches: int
+    sized: SizedStep,
+    size: int,
+    here: Request,
+    request: Request,
+    room: int,
+    batches: int,
+    needed: int | None,
 ) -> tuple[int, Plan]:
     """The largest batch below `size` whose plan fits, at no more time than a forward pass takes.
 
     The plan is kept for who begins again with that batch, and makes the same `request`; `here` it
-    means `room` bytes.
+    means `room` bytes. A batch of `size` is known to need `needed`.
 
     Raises:
         NoBatchError: there is none.
@@ -149,15 +155,17 @@ def _largest(
         workspace=device_workspaces(default_device()),
         not_here="",
         first=size,
+        smaller=True,
     )
     with noted_interrupts() as interrupts, phase("solve"):
         say("the largest batch that trains")
         with apart():
             question, extracted, _ = question_of(sized, asked, interrupts.pass_on)
             answer = search(question, pass_on=interrupts.pass_on)
-        if not answer.size:
-            raise NoBatchError("budget-too-small", "not even a batch of 1 fits")
         largest = min(answer.size, size - 1)
+        if not largest:  # workspaces, which the graph takes to be those of a large batch
+            largest = size // 2 if needed is None else asked.fitting(size, needed)
+            largest = max(1, min(largest, size // 2))
         if current_device().wall() is not None and answer.schedule is not None:
             own = extracted.graph.fixed_bytes - extracted.program.argument_bytes
             region = room - max(0, asked.held - own)

@@ -50,7 +50,8 @@ class TriedPlans(Plans):
             with left_unsaid(*_OF_LEANEST_PLANS):
                 planned = self._planned(size)
         except BudgetError as error:
-            self._needed[size] = error.least or 0
+            if error.least is not None:
+                self._needed[size] = error.least
             return None, str(error)
         plan = planned.plan
         most = max(plan.predicted_peak, plan.measured_peak or 0)
@@ -72,10 +73,9 @@ class TriedPlans(Plans):
         return further if further - size > self.NEAR * size else size
 
     def _smaller(self, size: int, number: int, unchanged: int) -> int:
-        beside = self.asked.held
-        needed = max(1, self._needed.get(size, 0) - beside)
-        fitting = int(size * max(0, self.asked.budget - beside) / needed)
-        return max(1, min(size - 1, int(_SHRINK ** (number + 1) * size), fitting))
+        shorter = int(_SHRINK ** (number + 1) * size)
+        fitting = self.asked.fitting(size, self._needed[size]) if size in self._needed else size
+        return max(1, min(size - 1, shorter, fitting))
 
     def _not_tried(self, size: int, answer: Answer) -> GivenUp:
         if size < answer.beyond:

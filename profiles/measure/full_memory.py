@@ -1,8 +1,8 @@
 """The memory of a CPU's allocator that has a limit, filled for a moment.
 
 The allocator gives a kernel the smallest free piece that is large enough, whole if it is not twice
-as large, or 128 MiB larger. Near its limit that may be all that is left, whatever the kernel asks for; and where less
-is left, TensorFlow's error tells what it asked for.
+as large, or 128 MiB larger. Near its limit that may be all that is left, whatever the kernel asks
+for; and where less is left, TensorFlow's error tells what it asked for.
 """
 
 from __future__ import annotations
