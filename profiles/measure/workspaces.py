@@ -13,9 +13,11 @@ from profiles.measure.measurement import NotMeasurableError, measure_workspace
 from profiles.operation import Operation, TensorSize
 from profiles.operation_facts import facts
 from profiles.store import known_profile
+from profiles.tensorflow_internals import allocator_limit
 
 SMALLEST = 256 * 1024
-"""Bytes moved under which an operation's workspace does not matter."""
+"""Bytes moved under which an operation's workspace does not matter, but where the memory of a CPU
+has a limit: the gradient of a convolution of so few may need 32 MiB."""
 
 _MOST_ELEMENTS = 2**31 - 1
 """Of a tensor that is measured: kernels for GPUs end the process where their indices overflow."""
@@ -56,7 +58,10 @@ class MeasuredWorkspaces:
 
     def __call__(self, operation: Operation) -> int:
         """Bytes of workspace of one run."""
-        if facts(operation.type).workspace == "none" or operation.bytes_moved < SMALLEST:
+        if facts(operation.type).workspace == "none":
+            return 0
+        is_limited = self.device.startswith("CPU") and allocator_limit(self.device) is not None
+        if operation.bytes_moved < SMALLEST and not is_limited:
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)
