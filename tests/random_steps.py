@@ -94,9 +94,9 @@ class Story:
 
 
 @st.composite
-def networks(draw, least=2, most=5):
+def networks(draw):
     parts = []
-    for position in range(draw(st.integers(least, most))):
+    for position in range(draw(st.integers(2, 5))):
         kind = draw(st.sampled_from([*ONE_INPUT, *TWO_INPUTS]))
         # Mostly what has just been made, so that networks are deep.
         reads = st.integers(max(0, position - 1), position) | st.integers(0, position)

@@ -39,7 +39,7 @@ class Asked:
         workspace: bytes that an operation needs on the device only while it runs.
         not_here: why nothing can be tried on the device; "" if it is here.
         first: a batch size that the step takes; None if none is known.
-        smaller: nobody asks for one as large as that.
+        only_smaller: no batch as large as `first` is asked for.
     """
 
     request: Request
@@ -50,7 +50,7 @@ class Asked:
     workspace: Callable[[Operation], int]
     not_here: str
     first: int | None
-    smaller: bool = False
+    only_smaller: bool = False
 
     def most_overhead(self, graph: ComputationGraph) -> float:
         """Extra time that is allowed, as a share of one pass through `graph`."""
@@ -116,7 +116,7 @@ def _size_near_the_answer(sized: SizedStep, first: int, asked: Asked) -> int:
     beside = max(0, asked.held - one.fixed_bytes)  # which is no room for any batch
     unchanged = first + (asked.budget - beside - bytes_of_one) / growth
     smaller = max(2, round(2 * unchanged))
-    if asked.smaller:
+    if asked.only_smaller:
         return min(smaller, max(2, first // 2))
     if unchanged >= first:
         return max(3, round(2 * unchanged / first)) * first

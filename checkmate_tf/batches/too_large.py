@@ -155,7 +155,7 @@ def _largest(
         workspace=device_workspaces(default_device()),
         not_here="",
         first=size,
-        smaller=True,
+        only_smaller=True,
     )
     with noted_interrupts() as interrupts, phase("solve"):
         say("the largest batch that trains")
@@ -163,7 +163,7 @@ def _largest(
             question, extracted, _ = question_of(sized, asked, interrupts.pass_on)
             answer = search(question, pass_on=interrupts.pass_on)
         largest = min(answer.size, size - 1)
-        if not largest:  # workspaces, which the graph takes to be those of a large batch
+        if not largest:  # the graph has the workspaces of a large batch at every size
             largest = size // 2 if needed is None else asked.fitting(size, needed)
             largest = max(1, min(largest, size // 2))
         if current_device().wall() is not None and answer.schedule is not None:

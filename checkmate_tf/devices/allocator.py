@@ -184,8 +184,8 @@ def for_the_rest(left: int) -> Iterator[int]:
     """Bytes to ask for, one after the other, to get all that an allocator may still take.
 
     A new region has the next power of two of bytes, or what is left of the limit if that is less:
-    all of it, for a buffer of a little more than half of it. Less than `left` bytes are left where
-    the regions so far have free pieces.
+    all of it, for a buffer of a little more than half of it. Where the regions so far have free
+    pieces, less than `left` can be had as one, and the first buffer may be too large.
 
     Example:
         >>> from itertools import islice

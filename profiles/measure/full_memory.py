@@ -28,7 +28,7 @@ def too_full_for(workspace: int, outputs: int, device: str) -> list[Any]:
         outputs: bytes of its outputs.
         device: "CPU:0", for one; of others no memory is filled.
     """
-    limit = allocator_limit(device) if device.startswith("CPU") else None
+    limit = cpu_limit(device)
     if limit is None:
         return []
     whole = workspace + outputs
@@ -36,6 +36,11 @@ def too_full_for(workspace: int, outputs: int, device: str) -> list[Any]:
         return []
     with tf.device(device):
         return list(_fill_all_but(outputs + workspace // 2, limit, device))
+
+
+def cpu_limit(device: str) -> int | None:
+    """Bytes that the allocator of a CPU may have in all; None of others, and where none is set."""
+    return allocator_limit(device) if device.startswith("CPU") else None
 
 
 def _fill_all_but(left: int, limit: int, device: str) -> Iterator[Any]:

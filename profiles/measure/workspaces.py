@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import tensorflow as tf
 
 from profiles.devices import device_name
+from profiles.measure.full_memory import cpu_limit
 from profiles.measure.measurement import NotMeasurableError, measure_workspace
 from profiles.operation import Operation, TensorSize
 from profiles.operation_facts import facts
 from profiles.store import known_profile
-from profiles.tensorflow_internals import allocator_limit
 
 SMALLEST = 256 * 1024
 """Bytes moved under which an operation's workspace does not matter, but where the memory of a CPU
@@ -60,8 +60,7 @@ class MeasuredWorkspaces:
         """Bytes of workspace of one run."""
         if facts(operation.type).workspace == "none":
             return 0
-        is_limited = self.device.startswith("CPU") and allocator_limit(self.device) is not None
-        if operation.bytes_moved < SMALLEST and not is_limited:
+        if operation.bytes_moved < SMALLEST and cpu_limit(self.device) is None:
             return 0
         if operation not in self.known:
             self.known[operation] = self._measure(operation)
