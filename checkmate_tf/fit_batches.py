@@ -209,7 +209,9 @@ class FitBatches:
         """The same batches by a leaner plan, as `second_try.PlanAgain`."""
         assert self._plan_again is not None
         self.held_already = self.model.steps_per_execution
-        if not self._are_larger:  # else what is traced now is a step that has no plan yet
+        if self._are_larger:
+            self._are_larger = False  # what is traced now is a step that has no plan yet
+        else:
             self._plan_again(planned, budget, margin)
         function = new_train_function(self.model, self._train_by)
         return partial(self._run, function, batches(), None)

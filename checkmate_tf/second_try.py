@@ -1,4 +1,4 @@
-"""A step that exhausts the device's memory runs again, once, by a leaner plan; nothing is lost."""
+"""A step that exhausts the device's memory runs again, by a leaner plan; nothing is lost."""
 
 from __future__ import annotations
 
@@ -147,36 +147,39 @@ class SecondTry:
     def _again(
         self, error: Any, held: int, saved: SavedVariables, plan_again: PlanAgain, why: str
     ) -> Any:
-        """What the step returns by a leaner plan, after its variables were put back."""
-        risk = self._risk
-        assert risk is not None
+        """What the step returns by a leaner plan, after its variables were put back.
+
+        Where that one fails as well, it runs by the next, until none is leaner.
+        """
         self._may_save = False  # a second time
-        traceback.clear_frames(error.__traceback__)  # which hold tensors of the failed step
-        saved.put_back(given_away=risk.is_compiled)
-        lost = risk.lost(held)
-        if lost:
-            why = (
-                f"XLA has kept {format_bytes(lost)} that the step had taken before it failed; "
-                "begin again in another process, with a smaller batch or a smaller budget"
+        while True:
+            risk = self._risk
+            assert risk is not None
+            traceback.clear_frames(error.__traceback__)  # which hold tensors of the failed step
+            saved.put_back(given_away=risk.is_compiled)
+            lost = risk.lost(held)
+            if lost:
+                why = (
+                    f"XLA has kept {format_bytes(lost)} that the step had taken before it failed; "
+                    "begin again in another process, with a smaller batch or a smaller budget"
+                )
+            if why:
+                self._tell_and_raise(error, held, why)
+            try:
+                step = plan_again(risk.planned, risk.budget(), risk.margin(held, error))
+            except (CheckmateError, tf.errors.ResourceExhaustedError) as failed:
+                self._tell_and_raise(error, held, str(failed))
+            warn_user(
+                "exhausted-planned-again",
+                "a step exhausted the device's memory; its variables are as before it, and it runs "
+                "again by a leaner plan",
             )
-        if why:
-            self._tell_and_raise(error, held, why)
-        try:
-            step = plan_again(risk.planned, risk.budget(), risk.margin(held, error))
-        except (CheckmateError, tf.errors.ResourceExhaustedError) as failed:
-            self._tell_and_raise(error, held, str(failed))
-        warn_user(
-            "exhausted-planned-again",
-            "a step exhausted the device's memory; its variables are as before it, and it runs "
-            "again by a leaner plan",
-        )
-        try:
-            return step()
-        except CheckmateError as failed:  # of a trace, before anything ran
-            self._tell_and_raise(error, held, str(failed))
-        except tf.errors.ResourceExhaustedError:
-            saved.put_back(self._risk is not None and self._risk.is_compiled)
-            self._tell_and_raise(error, held, "the one that was found exhausted it as well")
+            try:
+                return step()
+            except CheckmateError as failed:  # of a trace, before anything ran
+                self._tell_and_raise(error, held, str(failed))
+            except tf.errors.ResourceExhaustedError as failed:
+                error = failed
 
     def _tell_and_raise(self, error: Any, held: int, why: str = "") -> NoReturn:
         """Raise the error as it is, with a note of who holds the memory."""

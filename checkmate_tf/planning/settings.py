@@ -183,8 +183,9 @@ A_LITTLE_MORE = 0.01
 difference. Larger ones can leave free memory in pieces, so that a step fails that fits by far."""
 
 LESS_AFTER_EXHAUSTION = 0.1
-"""Share of the budget by which the plan is leaner, at least, that takes over where a step has
-exhausted the device's memory: what was free lay in pieces, and there is one more try."""
+"""Share of the budget by which a plan is leaner, at least, that takes over where a step has
+exhausted the device's memory: what was free lay in pieces, and a try that fails takes ten seconds.
+"""
 
 LESS_OF_COMPILED = 0.1
 """Share of what a compiled step adds by which it is leaner then, at least: most of that is one
