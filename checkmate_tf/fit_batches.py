@@ -6,7 +6,7 @@ import types
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -20,8 +20,8 @@ from checkmate_tf.trace.first_batches import (
     FirstBatches,
     Shapes,
     largest,
-    repeatable,
     shapes_of,
+    sizes_vary,
 )
 from checkmate_tf.trace.keras_models import (
     as_keras_made_it,
@@ -32,6 +32,7 @@ from checkmate_tf.trace.keras_models import (
     switch_on_xla,
 )
 from checkmate_tf.trace.train_functions import TrainFunctions
+from checkmate_tf.user_warnings import warn_user
 from profiles.tensorflow_internals import compile_mark
 from solvers import BudgetError
 
@@ -149,19 +150,21 @@ class FitBatches:
             is_another = self._seen is None or self._are_larger
             at_risk = is_another and _can_fail()
             self.note_sizes(sizes)
-        elif begins or is_new:
-            shapes, iterator = self._first_batches.looked_at(iterator, at_once)
-            self._are_larger = shapes is not None and self._exceed_those_seen(shapes)
-            is_another = begins or self._are_larger
-            at_risk = (is_another and _can_fail()) or self._second_try.may_fail(held)
+        else:
+            may_be_others = begins or is_new
+            shapes, iterator = self._looked_at(iterator, at_once, may_be_others)
+            is_larger = shapes is not None and self._exceed_those_seen(shapes)
+            if shapes is not None and is_larger and not begins:
+                function = self._made_for_larger(shapes)
+            is_another = begins or is_larger
+            at_risk = is_another and _can_fail()
+            at_risk = at_risk or (may_be_others and self._second_try.may_fail(held))
+            self._are_larger = False
             if shapes is not None:
                 self.note_sizes(shapes)
-                self.held_already = at_once + 1
-        else:
-            iterator = self._first_batches.next_ones(iterator, at_once)
-            is_another = at_risk = self._are_larger = False
+                self.held_already = at_once + may_be_others
         at_risk = at_risk or self._second_try.is_at_risk(held)
-        batches = repeatable(iterator, at_once) if at_risk else None
+        batches = self._first_batches.repeatable(iterator, at_once) if at_risk else None
         watch = self._watch
         step = partial(self._run, function, iterator if batches is None else batches(), watch)
         self.may_leave_xla = True
@@ -178,6 +181,21 @@ class FitBatches:
         if self._watch is not watch and self._watch is not None:
             self._watch.look(held)  # after the first step by a new plan
         return result
+
+    def _looked_at(self, iterator: Any, at_once: int, ahead: bool) -> tuple[Shapes | None, Any]:
+        """The shapes of the next batches where they may be larger than those before, and they."""
+        if ahead or sizes_vary(iterator):
+            return self._first_batches.looked_at(iterator, at_once, ahead)
+        return None, self._first_batches.next_ones(iterator, at_once)
+
+    def _made_for_larger(self, shapes: Shapes) -> Callable[..., Any]:
+        """Another train function, for batches larger than all before; it is said."""
+        warn_user(
+            "larger-sizes-came",
+            f"tensors of the sizes {[*map(list, shapes)]} came, larger than before; steps are "
+            "planned for it from now on",
+        )
+        return cast(Callable[..., Any], new_train_function(self.model, self._train_by))
 
     def _is_new(self, iterator: Any) -> bool:
         """Whether these are the first batches of an epoch, on a device whose limit they may reach.

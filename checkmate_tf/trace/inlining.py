@@ -72,7 +72,10 @@ class InlinedFunction:
 def inlined(concrete: Any) -> Any:
     """`concrete` with the bodies of all functions that it calls in place of the calls.
 
-    A function that calls none is returned as it is. What a call waits for, its operations with
+    So are transpositions left out that leave every axis where it is: their kernel hands on what it
+    is given. Dense layers have them where a trace leaves a size open.
+
+    A function that has neither is returned as it is. What a call waits for, its operations with
     side effects wait for, and those that read its arguments where it has none; what waits for the
     call, waits for those with side effects.
 
@@ -85,7 +88,8 @@ def inlined(concrete: Any) -> Any:
         >>> kinds.count("Tanh"), kinds.count("PartitionedCall")
         (2, 0)
     """
-    if not any(op.type in CALLS for op in concrete.graph.get_operations()):
+    operations = concrete.graph.get_operations()
+    if not any(each.type in CALLS or _moves_no_axis(each, each.inputs) for each in operations):
         return concrete
     return _Inliner(concrete).run()
 
@@ -185,9 +189,14 @@ class _Inliner:
         if _key_of_input(operation) in place.values:
             place.done[operation.name] = []
             return
+        inputs = place.inputs(operation)
+        if _moves_no_axis(operation, inputs):
+            place.values[tensor_key(operation.outputs[0])] = inputs[0]
+            place.done[operation.name] = [inputs[0].op, *place.before(operation)]
+            return
         copy = self.emitter.create(
             operation,
-            place.inputs(operation),
+            inputs,
             place.before(operation),
             name=place.name(operation),
             device=operation.device or place.device,
@@ -256,6 +265,17 @@ class _Inliner:
                 graph = body_of_function(function, None)
             self.functions[name] = _Function(graph, getattr(function, "graph", None))
         return self.functions[name]
+
+
+def _moves_no_axis(operation: Any, inputs: Sequence[Any]) -> bool:
+    """Whether it is a transposition that leaves every axis where it is."""
+    if operation.type != "Transpose":
+        return False
+    axes = inputs[1]
+    if axes.op.type == "InvertPermutation":
+        axes = axes.op.inputs[0]
+    known = tf.get_static_value(axes)
+    return known is not None and known.tolist() == [*range(len(known))]
 
 
 def _key_of_input(operation: Any) -> tuple[str, int] | None:

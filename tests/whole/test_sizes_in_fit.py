@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from typing import ClassVar
 
@@ -12,9 +13,11 @@ import tensorflow as tf
 from keras import layers
 
 import checkmate_tf
+from profiles.devices import default_device
 from tests.costs import sweep
 from tests.dense_steps import QUICK, same, variables
 from tests.messages import warns
+from tests.processes import printed
 
 OPTIONS = {**QUICK, "budget": "1GiB"}
 SIDES = (12, 20, 12, 16, 20)
@@ -160,19 +163,67 @@ def test_a_batch_size_that_a_step_decorated_in_its_class_is_not_told():
     same(variables(model), variables(plain))
 
 
-@pytest.mark.slow
-def test_sizes_that_the_data_set_leaves_open():
-    """The first batches say them; a larger one that comes later is planned for, too."""
+@pytest.mark.parametrize("executions", sweep([1, 2]))
+def test_sizes_that_the_data_set_leaves_open(executions):
+    """The first batches say them; a larger one that comes amid an epoch is planned for, too."""
     data = tf.data.Dataset.from_generator(
-        lambda: iter([images(side, 8) for side in (12, 12, 20, 20)]),
+        lambda: iter([images(side, 8) for side in (12, 16, 12, 12, 20, 12)]),
         output_signature=(tf.TensorSpec((8, None, None, 3)), tf.TensorSpec((8, 1))),
     )
-    with warns("larger-sizes-came"):
-        step = trained_alike(network, data, epochs=2, steps_per_epoch=2)
+    with warns("larger-sizes-came", [8, 20, 20, 3]) as said:
+        step = trained_alike(lambda: network(steps_per_execution=executions), data, epochs=2)
+    assert len(said) == 1
     small, large = (
-        trained_alike(network, tf.data.Dataset.from_tensors(images(side, 8))) for side in SIDES[:2]
+        trained_alike(network, tf.data.Dataset.from_tensors(images(side, 8))) for side in (16, 20)
     )
     assert largest_value(small) < largest_value(step) == largest_value(large)
+
+
+TEXTS = """
+import hashlib, json, warnings
+import keras, numpy as np, tensorflow as tf
+import checkmate_tf
+warnings.simplefilter("ignore")
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+given = json.loads(input())
+keras.utils.set_random_seed(1)
+words = keras.Input((None,), dtype="int32")
+x = keras.layers.Embedding(500, 64)(words)
+for _ in range(6):
+    x = keras.layers.Dense(64, "tanh")(keras.layers.Dense(256, "tanh")(x))
+x = keras.layers.Dense(4)(keras.layers.GlobalAveragePooling1D()(x))
+model = keras.Model(words, x)
+model.compile(keras.optimizers.Adam(0.01, epsilon=0.01), "mse", jit_compile=False)
+if given["ours"]:
+    checkmate_tf.rematerialize(model, time_limit=3, verbose=0)
+draw = np.random.default_rng(0)
+texts = [(draw.integers(0, 500, length).astype("int32"), draw.normal(size=4).astype("float32"))
+         for length in [64] * 256 + [256] * 64 + [64] * 64]
+data = tf.data.Dataset.from_generator(
+    lambda: iter(texts), output_signature=(tf.TensorSpec([None], tf.int32), tf.TensorSpec([4])))
+try:
+    model.fit(data.padded_batch(64), epochs=2, verbose=0)
+    plan = model.train_step.plan if given["ours"] else None
+    values = [each.numpy().tobytes() for each in model.trainable_variables]
+    recomputes = bool(plan and len(plan.schedule) > len(plan.graph))
+    found = [hashlib.sha256(b"".join(values)).hexdigest(), recomputes]
+except tf.errors.ResourceExhaustedError as error:
+    found = [type(error).__name__, False]
+print(json.dumps(found))
+"""
+"""Texts of 64 words; in the middle of the epoch some of 256 come, of which a step takes 150 MiB."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(default_device().startswith("GPU"), reason="a limit of the CPU's allocator")
+def test_a_longer_text_amid_an_epoch_is_planned_for_before_it_exhausts_the_memory():
+    def ran(ours, limit):
+        settings = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(limit)}
+        return json.loads(printed(TEXTS, json.dumps({"ours": ours}), **settings))
+
+    bits, _ = ran(False, 400)
+    assert ran(False, 110) == ["ResourceExhaustedError", False]
+    assert ran(True, 110) == [bits, True]
 
 
 def test_series_of_a_data_set_of_keras():

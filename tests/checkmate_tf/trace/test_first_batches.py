@@ -7,7 +7,7 @@ import itertools
 import pytest
 import tensorflow as tf
 
-from checkmate_tf.trace.first_batches import FirstBatches, repeatable
+from checkmate_tf.trace.first_batches import FirstBatches
 
 
 def batches_of(count):
@@ -32,18 +32,18 @@ def test_looked_at_again_none_is_lost(at_once):
 
 def test_the_same_batches_as_often_as_asked():
     iterator = batches_of(5)
-    again = repeatable(iterator, 2)
+    again = FirstBatches().repeatable(iterator, 2)
     assert [first_ones(again(), 9) for _ in range(2)] == [[0, 1]] * 2
     assert first_ones(iterator, 9) == [2, 3, 4]
 
 
 def test_at_the_end_there_are_none():
     iterator = batches_of(0)
-    assert first_ones(repeatable(iterator, 2)(), 1) == []
+    assert first_ones(FirstBatches().repeatable(iterator, 2)(), 1) == []
 
 
 def test_of_other_kinds_nothing_is_taken():
     ragged = tf.ragged.constant([[1], [2, 3]])
     iterator = iter(tf.data.Dataset.from_tensors(ragged))
-    assert repeatable(iterator, 1) is None
+    assert FirstBatches().repeatable(iterator, 1) is None
     assert next(iterator).to_list() == [[1], [2, 3]]

@@ -116,10 +116,11 @@ def after_three_steps(step, variables, start):
     return [*losses, *(each.numpy() for each in variables)]
 
 
-def same_bits(step, variables):
+def same_bits(step, variables, *specs):
     """Whether a step leaves the same behind when its operations run one by one, as it is."""
-    concrete = traced(step)
-    ours = rewrite(concrete, Schedule(range(len(extract_step(concrete).graph))))
+    concrete = traced(step, *specs)
+    size = SIZE if specs else None
+    ours = rewrite(concrete, Schedule(range(len(extract_step(concrete, size).graph))), size)
     start = [each.numpy() for each in variables]
     expected = after_three_steps(concrete, variables, start)
     found = after_three_steps(ours, variables, start)
@@ -217,6 +218,21 @@ def test_a_batch_of_any_size_is_known_inside(size):
     program = resolve(concrete, size)
     assert not program.guessed
     assert max(each.bytes for made in program.produced for each in made) == size * SIZE * 2 * 4
+
+
+def test_transpositions_that_move_no_axis_are_left_out(exact):
+    """Those of a dense layer for batches of any size, and of its gradient; others stay."""
+    weights = some_weights(2)
+
+    def block(x, each):
+        return tf.transpose(tf.tanh(tf.tensordot(x, each, 1)), [1, 0])
+
+    step, spec = learning_step(weights, block), tf.TensorSpec((None, SIZE))
+    concrete = traced(step, spec)
+    before = Counter(each.type for each in concrete.graph.get_operations())
+    after = Counter(each.type for each in resolve(concrete, SIZE).operations)
+    assert before["Transpose"] > after["Transpose"] == 2 * len(weights)
+    assert same_bits(step, weights, spec)
 
 
 def test_functions_in_functions_are_found_wherever_they_are_called(exact):
