@@ -16,7 +16,7 @@ from checkmate_tf.planning.preparation import PreparedStep
 from checkmate_tf.planning.settings import SCATTER
 from checkmate_tf.plans.plan import Plan
 from checkmate_tf.user_warnings import left_unsaid
-from solvers import BudgetError, Schedule
+from solvers import BudgetError, GraphError, Schedule
 
 _SHRINK = 0.93
 """Share of a batch whose plan failed at which the next one is made; the n-th time, its n-th power.
@@ -52,6 +52,8 @@ class TriedPlans(Plans):
         except BudgetError as error:
             if error.least is not None:
                 self._needed[size] = error.least
+            return None, str(error)
+        except GraphError as error:  # beside what a kernel needs, nothing is worth a place in it
             return None, str(error)
         plan = planned.plan
         most = max(plan.predicted_peak, plan.measured_peak or 0)
