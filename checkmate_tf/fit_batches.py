@@ -153,16 +153,16 @@ class FitBatches:
         else:
             may_be_others = begins or is_new
             shapes, iterator = self._looked_at(iterator, at_once, may_be_others)
-            is_larger = shapes is not None and self._exceed_those_seen(shapes)
-            if shapes is not None and is_larger and not begins:
-                function = self._made_for_larger(shapes)
+            is_larger = self._are_larger = False
+            if shapes is not None:
+                is_larger = self._exceed_those_seen(shapes)
+                if is_larger and not begins:
+                    function = self._made_for_larger(shapes)
+                self.note_sizes(shapes)
+                self.held_already = at_once + may_be_others
             is_another = begins or is_larger
             at_risk = is_another and _can_fail()
             at_risk = at_risk or (may_be_others and self._second_try.may_fail(held))
-            self._are_larger = False
-            if shapes is not None:
-                self.note_sizes(shapes)
-                self.held_already = at_once + may_be_others
         at_risk = at_risk or self._second_try.is_at_risk(held)
         batches = self._first_batches.repeatable(iterator, at_once) if at_risk else None
         watch = self._watch
