@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import tensorflow as tf
 
+from checkmate_tf.batch_sizes import tell_larger_sizes
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import held_bytes, reset_peak
 from checkmate_tf.planning.compiled.without_xla import WithoutXla
@@ -32,7 +33,6 @@ from checkmate_tf.trace.keras_models import (
     switch_on_xla,
 )
 from checkmate_tf.trace.train_functions import TrainFunctions
-from checkmate_tf.user_warnings import warn_user
 from profiles.tensorflow_internals import compile_mark
 from solvers import BudgetError
 
@@ -190,11 +190,7 @@ class FitBatches:
 
     def _made_for_larger(self, shapes: Shapes) -> Callable[..., Any]:
         """Another train function, for batches larger than all before; it is said."""
-        warn_user(
-            "larger-sizes-came",
-            f"tensors of the sizes {[*map(list, shapes)]} came, larger than before; steps are "
-            "planned for it from now on",
-        )
+        tell_larger_sizes(shapes)
         return cast(Callable[..., Any], new_train_function(self.model, self._train_by))
 
     def _is_new(self, iterator: Any) -> bool:
