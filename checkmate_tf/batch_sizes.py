@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from checkmate_tf.user_warnings import warn_user
 
-AGAIN = "steps are planned for it from now on"
+PLANNED_FROM_NOW_ON = "steps are planned for it from now on"
 """What comes of a larger batch, for the user."""
 
 
 def tell_larger_sizes(shapes: Sequence[Sequence[int]]) -> None:
     """Warn the user that `fit` gives tensors of these shapes, larger than all before."""
-    told = f"tensors of the sizes {[*map(list, shapes)]} came, larger than before; {AGAIN}"
-    warn_user("larger-sizes-came", told)
+    told = f"tensors of the sizes {[*map(list, shapes)]} came, larger than before"
+    warn_user("larger-sizes-came", f"{told}; {PLANNED_FROM_NOW_ON}")
 
 
 class BatchSizes:

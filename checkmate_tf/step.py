@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import tensorflow as tf
 
-from checkmate_tf.batch_sizes import AGAIN, BatchSizes, tell_larger_sizes
+from checkmate_tf.batch_sizes import PLANNED_FROM_NOW_ON, BatchSizes, tell_larger_sizes
 from checkmate_tf.devices.current import current_device
 from checkmate_tf.devices.measure import arriving_bytes
 from checkmate_tf.distribution.strategies import (
@@ -335,7 +335,7 @@ class RematerializedStep:
 
     def _larger_batch_came(self, found: Sizes) -> None:
         """A step that is part of a larger function met a batch that it was not planned for."""
-        again = AGAIN
+        again = PLANNED_FROM_NOW_ON
         if self._model is None:
             again = "trace the function that calls the step again to have it planned for it"
         ((size,),) = found
@@ -345,7 +345,7 @@ class RematerializedStep:
     def _larger_sizes_came(self, place: int, found: Sizes) -> None:
         """`fit` gave larger tensors than it had given before; the one at `place` is the batch."""
         self._runs.fit.note_sizes(tuple(map(tuple, found)))
-        if not self._batches.note_inside(found[place][0], AGAIN):
+        if not self._batches.note_inside(found[place][0], PLANNED_FROM_NOW_ON):
             tell_larger_sizes(found)
         forget_functions(self._model)
 

@@ -53,7 +53,7 @@ class TriedPlans(Plans):
             if error.least is not None:
                 self._needed[size] = error.least
             return None, str(error)
-        except GraphError as error:  # beside what a kernel needs, nothing is worth a place in it
+        except GraphError as error:  # beside a kernel's workspace all else is negligible
             return None, str(error)
         plan = planned.plan
         most = max(plan.predicted_peak, plan.measured_peak or 0)

@@ -40,7 +40,7 @@ class BatchFeed:
         """
         specs = tf.nest.flatten(element_spec)
         with tf.device("CPU:0"):
-            if self._iterator is None or self._spec != element_spec or self._is_used_up():
+            if self._spec != element_spec or not self._taken_out():
                 self._spec = element_spec
                 self._queue = tf.queue.FIFOQueue(-1, [tf.bool, *(each.dtype for each in specs)])
                 self._iterator = _from(self._queue, element_spec)
@@ -49,12 +49,15 @@ class BatchFeed:
             self._queue.enqueue([False, *(tf.zeros([], each.dtype) for each in specs)])
         return self._iterator
 
-    def _is_used_up(self) -> bool:
-        """Whether the iterator has come to its end; where it has not, nothing is left in it."""
+    def _taken_out(self) -> int:
+        """Take out what was not handed out, the mark included; how much that was.
+
+        It is nothing where the iterator has come to its end.
+        """
         left = int(self._queue.size())
         for _ in range(left):
             self._queue.dequeue()
-        return not left
+        return left
 
 
 def _from(queue: Any, element_spec: Any) -> Any:

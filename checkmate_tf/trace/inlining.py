@@ -72,8 +72,8 @@ class InlinedFunction:
 def inlined(concrete: Any) -> Any:
     """`concrete` with the bodies of all functions that it calls in place of the calls.
 
-    So are transpositions left out that leave every axis where it is: their kernel hands on what it
-    is given. Dense layers have them where a trace leaves a size open.
+    Transpositions that leave every axis where it is are left out: their kernel hands on what it is
+    given. Dense layers have them where a trace leaves a size open.
 
     A function that has neither is returned as it is. What a call waits for, its operations with
     side effects wait for, and those that read its arguments where it has none; what waits for the
@@ -192,7 +192,7 @@ class _Inliner:
         inputs = place.inputs(operation)
         if _moves_no_axis(operation, inputs):
             place.values[tensor_key(operation.outputs[0])] = inputs[0]
-            place.done[operation.name] = [inputs[0].op, *place.before(operation)]
+            place.done[operation.name] = [inputs[0].op]
             return
         copy = self.emitter.create(
             operation,
@@ -268,8 +268,8 @@ class _Inliner:
 
 
 def _moves_no_axis(operation: Any, inputs: Sequence[Any]) -> bool:
-    """Whether it is a transposition that leaves every axis where it is."""
-    if operation.type != "Transpose":
+    """Whether it is a transposition that leaves every axis where it is, and waits for nothing."""
+    if operation.type != "Transpose" or operation.control_inputs:
         return False
     axes = inputs[1]
     if axes.op.type == "InvertPermutation":
