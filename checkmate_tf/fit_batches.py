@@ -16,7 +16,7 @@ from checkmate_tf.devices.measure import held_bytes, reset_peak
 from checkmate_tf.planning.compiled.without_xla import WithoutXla
 from checkmate_tf.planning.monitor import BudgetWatch
 from checkmate_tf.planning.outcome import Outcome
-from checkmate_tf.second_try import SecondTry
+from checkmate_tf.retries import Retries
 from checkmate_tf.trace.first_batches import (
     FirstBatches,
     Shapes,
@@ -60,7 +60,7 @@ class FitBatches:
         self.model = model
         self._say_once = say_once
         self._watch: BudgetWatch | None = None
-        self._second_try = SecondTry()
+        self._retries = Retries()
         self._plan_again: Callable[[Outcome, int, int], None] | None = None
         self._train_functions = TrainFunctions()
         self._first_batches = FirstBatches()
@@ -121,7 +121,7 @@ class FitBatches:
                 alone, or raises a CheckmateError.
         """
         self._plan_again = plan_again
-        self._second_try.plan_by(planned, coming)
+        self._retries.plan_by(planned, coming)
 
     def end_trace(self) -> None:
         """What planning took is no part of the first step."""
@@ -162,15 +162,15 @@ class FitBatches:
                 self.held_already = at_once + may_be_others
             is_another = begins or is_larger
             at_risk = is_another and _can_fail()
-            at_risk = at_risk or (may_be_others and self._second_try.may_fail(held))
-        at_risk = at_risk or self._second_try.is_at_risk(held)
+            at_risk = at_risk or (may_be_others and self._retries.may_fail(held))
+        at_risk = at_risk or self._retries.is_at_risk(held)
         batches = self._first_batches.repeatable(iterator, at_once) if at_risk else None
         watch = self._watch
         step = partial(self._run, function, iterator if batches is None else batches(), watch)
         self.may_leave_xla = True
         try:
             again = None if batches is None else partial(self._again, batches)
-            result = self._second_try.run(step, again, held, at_risk, not is_another)
+            result = self._retries.run(step, again, held, at_risk, not is_another)
         except BudgetError:
             self._seen = None  # smaller ones may come next
             self.when_refused()
@@ -220,7 +220,7 @@ class FitBatches:
     def _again(
         self, batches: Callable[[], Any], planned: Outcome, budget: int, margin: int
     ) -> Callable[[], Any]:
-        """The same batches by a leaner plan, as `second_try.PlanAgain`."""
+        """The same batches by a leaner plan, as `retries.PlanAgain`."""
         assert self._plan_again is not None
         self.held_already = self.model.steps_per_execution
         if self._are_larger:

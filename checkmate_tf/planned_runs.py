@@ -28,7 +28,7 @@ from checkmate_tf.plans.plan import Plan
 from checkmate_tf.program.emit import xla_compiles_parts
 from checkmate_tf.program.rewrite import as_function, in_place_of, rewrite_extracted
 from checkmate_tf.progress import PlanningDisplay
-from checkmate_tf.second_try import SafeStep, SecondTry
+from checkmate_tf.retries import Retries, SafeStep
 from checkmate_tf.trace.inlining import as_traced
 from checkmate_tf.trace.sizes import ArgumentSizes, has_unknown_sizes
 from checkmate_tf.user_warnings import left_unsaid
@@ -102,20 +102,20 @@ class PlannedRuns:
                 return cast(Callable[..., Any], concrete)
             step = _rewritten(planned, compiled, alone=True)
         self._tell(planned, shown)
-        second_try = SecondTry()
-        second_try.plan_by(planned, arriving)
-        monitored = partial(self._monitored, second_try, concrete, sizes, arriving)
+        retries = Retries()
+        retries.plan_by(planned, arriving)
+        monitored = partial(self._monitored, retries, concrete, sizes, arriving)
 
         def plan_again(before: Outcome, budget: int, margin: int) -> Callable[..., Any]:
             leaner = self._leaner_than(before, concrete, sizes, arriving, budget, margin)
-            second_try.plan_by(leaner, arriving)
+            retries.plan_by(leaner, arriving)
             return monitored(leaner, _rewritten(leaner, compiled, alone=True))
 
-        return SafeStep(monitored(planned, step), second_try, plan_again)
+        return SafeStep(monitored(planned, step), retries, plan_again)
 
     def _monitored(
         self,
-        second_try: SecondTry,
+        retries: Retries,
         concrete: Any,
         sizes: ArgumentSizes | None,
         arriving: int,
@@ -125,7 +125,7 @@ class PlannedRuns:
         """The step by a plan, that is said to be over its budget, or exchanged, where it is.
 
         Args:
-            second_try: is told of the leaner plan.
+            retries: is told of the leaner plan.
             concrete, sizes, arriving: as for `alone`.
             planned: the step and its plan.
             step: what runs it.
@@ -141,7 +141,7 @@ class PlannedRuns:
                 leaner_one = self._planner.leaner(concrete, sizes, budget, margin, arriving)
                 leaner_step = _rewritten(leaner_one, compiled=False, alone=True)
             self._tell(leaner_one, shown)
-            second_try.plan_next_by(leaner_one, arriving)
+            retries.plan_next_by(leaner_one, arriving)
             return leaner_step
 
         forget = partial(self._planner.forget, planned)

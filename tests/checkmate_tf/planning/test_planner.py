@@ -98,11 +98,13 @@ def test_the_leanest_takes_over_from_a_plan_that_exhausted_the_memory(xla):
         concrete = step.get_concrete_function(spec)
         return planner.leaner(concrete, None, budget, 3 << 20, 0, exhausted)
 
-    peak = planned.plan.origin.resident
-    lean = replace(planned.plan, predicted_peak=peak, compiled_peak=peak if xla else None)
+    def with_a_peak_of(peak):
+        plan = replace(planned.plan, predicted_peak=peak, compiled_peak=peak if xla else None)
+        return replace(planned, plan=plan)
+
     with pytest.raises(BudgetError):
-        leaner_than(replace(planned, plan=lean))
-    found = leaner_than(planned)
-    assert found.plan.peak < planned.plan.peak
+        leaner_than(with_a_peak_of(planned.plan.origin.resident))
+    found = leaner_than(with_a_peak_of(budget))
+    assert found.plan.peak < budget
     again = planner.plan(step.get_concrete_function(spec), None, arriving=0)
     assert again.plan.schedule == found.plan.schedule

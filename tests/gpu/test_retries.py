@@ -61,7 +61,7 @@ def test_where_more_is_held_it_is_planned_anew_before_it_fails(jit_compile):
 def test_compiled_it_leaves_alone_what_the_allocator_may_lose_beside_a_large_block():
     """It takes 1,554 MiB, and fits 1,600: but there XLA's block may get all but nothing of them.
 
-    What XLA had taken by then would be lost, so that there were no second try.
+    What XLA had taken by then would be lost, so that there would be no retry.
     """
     narrow = _TRAINED.replace(f"LIMIT = {LIMIT}", f"LIMIT = {1600 << 20}")
     told, said, recomputed = ran(narrow, True, 4, 1, TF_FORCE_GPU_ALLOW_GROWTH="false")
@@ -81,7 +81,7 @@ def test_compiled_it_runs_again_by_a_leaner_plan():
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_a_budget_of_more_than_there_is_needs_no_second_try(jit_compile):
+def test_a_budget_of_more_than_there_is_needs_no_retry(jit_compile):
     told, said, recomputed = ran(
         _TRAINED, jit_compile, 9, 1, 1.5, TF_FORCE_GPU_ALLOW_GROWTH="false"
     )

@@ -28,7 +28,7 @@ PlanAgain = Callable[[Outcome, int, int], Run]
 which so many are left alone, or raises a CheckmateError."""
 
 
-class SecondTry:
+class Retries:
     """Runs the steps by one plan, and by those that follow it.
 
     Only a step that is at risk (`Risk`) is saved before it runs, and a step that others overlap in
@@ -200,23 +200,23 @@ class SecondTry:
 
 
 class SafeStep:
-    """A step that is called by itself, with a second try."""
+    """A step that is called by itself, and runs again where it has to."""
 
     def __init__(
         self,
         step: Callable[..., Any],
-        second_try: SecondTry,
+        retries: Retries,
         plan_again: Callable[[Outcome, int, int], Callable[..., Any]],
     ) -> None:
         """Prepare a step.
 
         Args:
             step: it.
-            second_try: for its plan.
+            retries: for its plan.
             plan_again: as `PlanAgain`, of the step without its arguments.
         """
         self._step = step
-        self._second_try = second_try
+        self._retries = retries
         self._plan_again = plan_again
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -228,4 +228,4 @@ class SafeStep:
             self._step = self._plan_again(planned, budget, margin)
             return partial(self._step, *args, **kwargs)
 
-        return self._second_try.run(partial(self._step, *args, **kwargs), again)
+        return self._retries.run(partial(self._step, *args, **kwargs), again)
