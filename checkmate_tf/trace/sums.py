@@ -6,7 +6,7 @@ order of operations would round otherwise. And before, Grappler sorts the inputs
 order is therefore read off the graph, and rewritten steps add in pairs.
 
 Source: `AddNOp` in TensorFlow's aggregate_ops.cc, `CanonicalizeNode` in
-common_subgraph_elimination.cc, `OptimizerCSE` in optimizer_cse.cc,
+common_subgraph_elimination.cc, which meta_optimizer.cc runs, `OptimizerCSE` in optimizer_cse.cc,
 `IsConstantFoldable` and `ConstantFoldingOptions` in constant_folding.cc.
 """
 
@@ -48,8 +48,8 @@ def groups(count: int) -> list[range]:
 def _grappler_sorts() -> bool:
     """Whether it does so with the inputs of a sum, by their names, before the sum runs."""
     asked = tf.config.optimizer.get_experimental_options()
-    return not asked.get("disable_meta_optimizer") and asked.get(
-        "common_subgraph_elimination", True
+    return not asked.get("disable_meta_optimizer") and all(
+        asked.get(each, True) for each in ("common_subgraph_elimination", "arithmetic_optimization")
     )
 
 

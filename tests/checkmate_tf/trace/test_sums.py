@@ -1,6 +1,7 @@
 """Sums of three and more are added in the order of the plain step's kernel, to the last bit.
 
-The truth is the plain function: with Grappler, which sorts what is added by name, and without.
+The truth is the plain function: with Grappler, which sorts what is added by name, with options by
+which it does not, and without it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ SCRIPT = """
     from checkmate_tf.program.rewrite import rewrite_extracted
     from solvers import Schedule
 
-    without_grappler = json.loads(input())
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": without_grappler})
+    tf.config.optimizer.set_experimental_options(json.loads(input()))
     g, x, c = (tf.random.stateless_normal((3000,), (7, seed)) for seed in range(3))
     mul, add = (lambda a, b: tf.raw_ops.Mul(x=a, y=b)), (lambda *all: tf.raw_ops.AddN(inputs=all))
 
@@ -88,22 +88,41 @@ SCRIPT = """
 """
 
 
-WITH_GRAPPLER = ["gradients (3000,)", "constant gradients (3000,)"]
+GRADIENTS = ["gradients (3000,)", "constant gradients (3000,)"]
 """Other last bits: of known shapes, Grappler takes away a product by ones, and sorts by the name of
 what is left; and it adds up constants before all else."""
 
+UNSORTED = {"arithmetic_optimization": False}
+"""Options of Grappler with which it sorts no sums."""
+
+LARGE = [f"one that is too large {shape}" for shape in ("(3000,)", "(None,)")]
+"""A constant of 12 MB, with those options."""
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("without_grappler", [False, True])
+@pytest.mark.parametrize(
+    ("options", "known"),
+    [({}, GRADIENTS), (UNSORTED, GRADIENTS + LARGE), ({"disable_meta_optimizer": True}, [])],
+)
 @pytest.mark.parametrize("one_dnn", ["0", "1"])
-def test_bits_of_sums(one_dnn, without_grappler):
-    given = json.dumps(without_grappler)
-    said = printed(textwrap.dedent(SCRIPT), given, TF_ENABLE_ONEDNN_OPTS=one_dnn)
+def test_bits_of_sums(one_dnn, options, known):
+    said = printed(textwrap.dedent(SCRIPT), json.dumps(options), TF_ENABLE_ONEDNN_OPTS=one_dnn)
     count, different = json.loads(said.splitlines()[-1])
     assert count > 10
-    assert set(different) <= set([] if without_grappler else WITH_GRAPPLER)
+    assert set(different) <= set(known)
 
 
+@pytest.fixture(params=[{}, UNSORTED], ids=["as it is", "unsorted"])
+def options_of_grappler(request):
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options(request.param)
+    yield
+    tf.config.optimizer.set_experimental_options(
+        {each: before.get(each, True) for each in request.param}
+    )
+
+
+@pytest.mark.usefixtures("options_of_grappler")
 def test_a_weight_that_is_used_often_gets_the_same_gradient():
     """As in a recurrent network: its gradient is a sum, whose inputs have names in any order."""
     weight = tf.Variable(tf.random.stateless_normal((32, 32), (1, 2)) / 6)
