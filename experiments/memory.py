@@ -97,11 +97,15 @@ def _in_a_process(model: str, xla: str, one_dnn: str, batch: int, side: int) -> 
 
 
 def measured(name: str, xla: bool, batch: int, side: int) -> Row:
-    """Bytes that are told, and that are held in the steps of `fit` after the first two."""
+    """Bytes that are told, and that are held in the steps of `fit` after the first two.
+
+    Without the data set: on a CPU its tensors lie in the same memory.
+    """
     import keras
     import tensorflow as tf
 
     from checkmate_tf import memory
+    from checkmate_tf.devices.measure import held_bytes
     from checkmate_tf.workloads.data import batches_of
     from checkmate_tf.workloads.models import compiled
     from profiles.devices import default_device
@@ -121,11 +125,14 @@ def measured(name: str, xla: bool, batch: int, side: int) -> Row:
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             peaks.append(tf.config.experimental.get_memory_info(device)["peak"])
 
+    model_alone = held_bytes(device) or 0
     with tf.device("CPU"):  # on a GPU, batches come from the host
         x, y = zip(*batches_of(workload, STEPS, batch, side, "float32"), strict=True)
         data = tf.data.Dataset.from_tensor_slices((tf.concat(x, 0), tf.concat(y, 0)))
+    data_set = (held_bytes(device) or 0) - model_alone
     model.fit(data.batch(batch), verbose=0, callbacks=[Peaks()])
-    return {"told": told.peak, "how": told.how, "held": max(peaks[2:]), "seconds": seconds}
+    held = max(peaks[2:]) - data_set
+    return {"told": told.peak, "how": told.how, "held": held, "seconds": seconds}
 
 
 def as_table(rows: Sequence[Row]) -> Table:

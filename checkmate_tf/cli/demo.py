@@ -116,8 +116,8 @@ def print_tables(outcome: Outcome) -> None:
     if "losses" in outcome.ours_limited:
         plan = outcome.ours_limited["plan"]
         print(
-            "Under the limit one more line, checkmate_tf.rematerialize(step), and no number: "
-            f"at most\n{format_bytes(max(outcome.ours_limited['peaks']))} of "
+            "Under the limit one more line, checkmate_tf.rematerialize(step), and no\nnumber: "
+            f"at most {format_bytes(max(outcome.ours_limited['peaks']))} of "
             f"{format_bytes(plan['budget'])}, {100 * plan['planned_overhead']:.1f} % more time "
             "planned."
         )
