@@ -5,6 +5,7 @@ All kinds of steps are asked so by `python -m experiments.coverage`.
 
 from __future__ import annotations
 
+import gc
 import warnings
 
 import keras
@@ -53,10 +54,11 @@ def test_the_budget_that_an_error_names_will_do(kind):
     try:
         step = trained_within(kind, "20KB")
     except checkmate_tf.BudgetError as error:
-        named = error
+        named = error.least  # alone, for the error holds the step
     if named is None:
         assert step.plan is None or step.plan.overhead == 0
         return
-    step = trained_within(kind, named.least)
-    assert step.plan.budget == named.least
-    assert step.plan.measured_peak <= named.least
+    gc.collect()
+    step = trained_within(kind, named)
+    assert step.plan.budget == named
+    assert step.plan.measured_peak <= named
