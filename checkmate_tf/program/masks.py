@@ -19,6 +19,7 @@ from checkmate_tf.trace.emission import Emitter
 from checkmate_tf.trace.operations import under_views
 from checkmate_tf.trace.program import Program
 from checkmate_tf.trace.sizes import tensor_bytes
+from profiles.tensorflow_internals import captured_tensors
 
 LARGE = 1 << 20
 """A mask of at least so many bytes is captured."""
@@ -57,9 +58,10 @@ def computed_masks(program: Program, device: Device) -> Iterator[tuple[Any, Any]
 
 def mask_bytes(function: Any, program: Program) -> int:
     """Bytes of the constants that `function`, which runs `program`, has captured."""
-    given = {id(each) for each in program.concrete.captured_inputs}
-    own = [each for each in function.captured_inputs if id(each) not in given]
-    return sum(tensor_bytes(each.dtype, each.shape) or 0 for each in own if each.dtype == tf.bool)
+    given = {id(each) for each in captured_tensors(program.concrete)}
+    own = [each for each in captured_tensors(function) if id(each) not in given]
+    masks = [each for each in own if isinstance(each, tf.Tensor) and each.dtype == tf.bool]
+    return sum(tensor_bytes(each.dtype, each.shape) or 0 for each in masks)
 
 
 def _read_constants(program: Program) -> list[Any]:
