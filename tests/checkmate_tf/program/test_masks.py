@@ -13,6 +13,7 @@ from checkmate_tf.graph.extraction import extract_step
 from checkmate_tf.planning.trial.trial_run import run_for_trial
 from checkmate_tf.program import masks
 from checkmate_tf.program.rewrite import as_function, rewrite_extracted
+from checkmate_tf.trace.program import resolve
 from solvers import Schedule
 from tests.processes import printed
 
@@ -110,3 +111,22 @@ def test_it_goes_with_the_function(step):
 def _held():
     gc.collect()
     return held_bytes()
+
+
+def test_counting_them_asks_for_nothing_that_is_captured_at_each_call():
+    """Which counts as a call: workers that ask at different times wait for each other for ever."""
+    asked = []
+
+    def value():
+        asked.append(True)
+        return tf.constant(2.0)
+
+    @tf.function
+    def step(x):
+        graph = tf.compat.v1.get_default_graph()
+        return x * graph.capture_call_time_value(value, tf.TensorSpec(()))
+
+    concrete = step.get_concrete_function(tf.TensorSpec((4,)))
+    before = len(asked)
+    assert masks.mask_bytes(concrete, resolve(concrete)) == 0
+    assert len(asked) == before
