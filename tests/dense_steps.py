@@ -12,7 +12,7 @@ import checkmate_tf
 QUICK = {"budget": 0.9, "solver": "linearized_greedy", "trial_run": False}
 """By a rule, which takes the same time and finds the same on every machine."""
 OVER = ".*(a step held|the leanest plan found)"
-"""What is said of a step over its budget, as steps may be that are so small, and not tried."""
+"""What is said of a step over its budget, as one may be that is so small and had no trial run."""
 SIZE, BATCH = 64, 256
 
 

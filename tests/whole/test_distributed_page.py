@@ -19,7 +19,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text(encodin
 PROGRAMS = {
     name: text for text, name in re.findall(r"```python\n(# (\w+\.py)\n.*?)```", PAGE, re.DOTALL)
 }
-SECONDS = 600.0
+SECONDS = 200.0
 """Until a program that hangs is ended."""
 
 

@@ -114,7 +114,7 @@ def _held():
 
 
 def test_counting_them_asks_for_nothing_that_is_captured_at_each_call():
-    """Which counts as a call: workers that ask at different times wait for each other for ever."""
+    """To ask is a call of the step: workers that do so at different times wait for ever."""
     asked = []
 
     def value():

@@ -96,7 +96,7 @@ UNSORTED = {"arithmetic_optimization": False}
 """Options of Grappler with which it sorts no sums."""
 
 LARGE = [f"one that is too large {shape}" for shape in ("(3000,)", "(None,)")]
-"""A constant of 12 MB, with those options."""
+"""With those options a constant of 12 MB is added in another place; why is not known."""
 
 
 @pytest.mark.slow
